@@ -13,7 +13,7 @@ export const bundleDirectory = join(root, "infra/dist");
 const budgets = {
   "read at start, without SDK and zod": 82_000,
   "read at start": 361_000,
-  "all of it": 1_310_000,
+  "all of it": 1_320_000,
 };
 
 /** What is no code of the sample and keelson's. */

@@ -14,6 +14,7 @@ declare module "../../src/base/types/names.ts" {
   }
   interface Jobs {
     "kept.thing.work": z.input<typeof work>;
+    "kept.thing.tidy": z.input<typeof work>;
   }
   interface Channels {
     pager: { name: string };
@@ -199,6 +200,19 @@ export function keptServer(
       access: access.authenticated,
       input: work,
       handler: async (ctx, job) => ctx.enqueue("kept.thing.work", job),
+    });
+    r.write("thing.tidy-up", {
+      route: "POST /tidying/:name",
+      access: access.authenticated,
+      input: work,
+      handler: async (ctx, { name }) => ctx.enqueue("kept.thing.tidy", { name }),
+    });
+    r.job("thing.tidy", {
+      input: work,
+      handler: async (ctx, { name }) => {
+        await enter("tidy", name);
+        await ctx.commit([add(ctx, "tidied", name)], undefined);
+      },
     });
     r.job("thing.work", {
       input: work,

@@ -2,7 +2,7 @@
 import type { SQSEvent } from "aws-lambda";
 import type { HttpApiEvent, HttpApiResult } from "keelson/lambda";
 import { keptServer, type Variant } from "./features.ts";
-import type { Store } from "./store.ts";
+import type { QueueName, Store } from "./store.ts";
 import type { Version } from "./version.ts";
 import type { World } from "./world.ts";
 
@@ -34,8 +34,11 @@ export interface HostAnswer {
 export interface Host {
   readonly version: string;
   send(path: string, request?: HostRequest): Promise<HostAnswer>;
-  /** Consumes what both queues show; gives how many messages it has acknowledged. */
-  drain(): Promise<number>;
+  /**
+   * Consumes what queues show; gives how many messages it has acknowledged. Default: the queues that
+   * every version reads.
+   */
+  drain(...queues: readonly QueueName[]): Promise<number>;
   /** Dispatches what is left in the outbox. */
   sweep(): Promise<unknown>;
 }
@@ -56,12 +59,13 @@ export function startHost(version: Version, world: World, store: Store, variant:
         body: result.body ?? "",
       };
     },
-    drain: async () => {
+    drain: async (...given) => {
+      const names = given.length > 0 ? given : (["events", "jobs"] as const);
       let acknowledged = 0;
       for (;;) {
-        const received = [await store.receive("events"), await store.receive("jobs")].filter(
-          ({ length }) => length > 0,
-        );
+        const found = [];
+        for (const name of names) found.push(await store.receive(name));
+        const received = found.filter(({ length }) => length > 0);
         if (received.length === 0) return acknowledged;
         for (const messages of received) {
           const event = { Records: messages.map(({ record }) => record) } as SQSEvent;

@@ -32,7 +32,11 @@ const tables = {
 
 export type TableName = keyof typeof tables;
 
-const queues = { events: "keelson-events", jobs: "keelson-jobs.fifo" } as const;
+const queues = {
+  events: "keelson-events",
+  jobs: "keelson-jobs.fifo",
+  fair: "keelson-jobs",
+} as const;
 
 export type QueueName = keyof typeof queues;
 
@@ -68,8 +72,8 @@ export interface Store {
   effect(tenantId: string, what: string, name: string): Promise<number>;
   receive(queue: QueueName): Promise<readonly ReceivedMessage[]>;
   send(message: KeptMessage): Promise<void>;
-  /** How many messages the queues have, hidden ones too. */
-  waiting(): Promise<number>;
+  /** How many messages queues have, hidden ones too. Default: those that every version reads. */
+  waiting(...queues: readonly QueueName[]): Promise<number>;
   close(): void;
 }
 
@@ -170,12 +174,13 @@ export function openStore(endpoint: string): Store {
       };
       await sqs.send(new SendMessageCommand(command));
     },
-    waiting: async () => {
+    waiting: async (...given) => {
       const names = [
         "ApproximateNumberOfMessages",
         "ApproximateNumberOfMessagesNotVisible",
       ] as const;
-      const sizes = (["events", "jobs"] as const).map(async (queue) => {
+      const asked = given.length > 0 ? given : (["events", "jobs"] as const);
+      const sizes = asked.map(async (queue) => {
         const command = new GetQueueAttributesCommand({
           QueueUrl: urlOf(queue),
           AttributeNames: [...names],

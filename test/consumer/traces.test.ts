@@ -224,7 +224,7 @@ describe.each([
     // The consumer and the job each commit what they send.
     const jobs = work(request)
       .filter((path) => path.endsWith(" > commit (internal)"))
-      .map((path) => path.replace("commit (internal)", "send keelson-jobs.fifo (client)"));
+      .map((path) => path.replace("commit (internal)", "send keelson-jobs (client)"));
     const sent = isInstrumented ? [] : [`${request} > send keelson (client)`, ...jobs];
     expect(treeOf(spans.filter(({ scope, kind }) => scope === "keelson" || kind === 2))).toEqual(
       [request, `${request} > commit (internal)`, ...work(request), ...sent].sort(),

@@ -42,7 +42,7 @@ export function describeFairQueues(queues: ContractQueues, capabilities: SqsCapa
     for (let round = -1; waits.length < 90; round += 1) {
       const batches: Message[][] = [];
       for (let worker = 0; worker < 4; worker += 1) batches.push(await receive(url));
-      // The nine begin while the backlog is in progress.
+      // The nine start while the backlog is in progress.
       if (round === -1)
         for (let tenant = 0; tenant < 9; tenant += 1) await sendAll(url, `tenant-${tenant}`, 10);
       for (const batch of batches.filter(({ length }) => length > 0)) {
@@ -56,7 +56,7 @@ export function describeFairQueues(queues: ContractQueues, capabilities: SqsCapa
   const p95 = (waits: readonly number[]) => waits[Math.ceil(waits.length * 0.95) - 1] ?? 0;
 
   describe("message groups of standard queues", () => {
-    test("a message comes with its group, and without a group it has none", async () => {
+    test("a message comes with its group, and one without a group has no group", async () => {
       const url = await create();
       await send(url, "grouped", { MessageGroupId: "acme-1.0:/@+=" });
       expect((await receiveOne(url)).Attributes).toMatchObject({ MessageGroupId: "acme-1.0:/@+=" });
@@ -82,12 +82,12 @@ export function describeFairQueues(queues: ContractQueues, capabilities: SqsCapa
       );
     });
 
-    test("nine tenants get all their messages beside one that floods the queue", async () => {
+    test("nine tenants get all their messages while another floods the queue", async () => {
       expect(await waitsBeside(200)).toHaveLength(90);
     });
 
     if (capabilities.isFair) {
-      test("nine tenants beside a backlog of 10,000 wait at most twice as long as alone", async () => {
+      test("nine tenants behind a backlog of 10,000 wait at most twice as long as without it", async () => {
         const alone = p95(await waitsBeside(0));
         expect(alone).toBeGreaterThan(0);
         expect(p95(await waitsBeside(10_000))).toBeLessThanOrEqual(2 * alone);

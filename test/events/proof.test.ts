@@ -86,7 +86,7 @@ let received: IncomingHttpHeaders[] = [];
 let hook = "";
 let app: TestApp;
 let sqs: SQSClient;
-const queues = { events: "keelson-events", jobs: "keelson-jobs.fifo" } as const;
+const queues = { events: "keelson-events", jobs: "keelson-jobs" } as const;
 const ann = { id: "ann", tenantId: "acme" };
 
 beforeAll(async () => {
@@ -130,11 +130,8 @@ const urlOf = async (name: string) =>
   String((await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
 
 async function send(kind: keyof typeof queues, body: string): Promise<void> {
-  const id = crypto.randomUUID();
-  const ordered = kind === "jobs" ? { MessageGroupId: id, MessageDeduplicationId: id } : {};
-  await sqs.send(
-    new SendMessageCommand({ QueueUrl: await urlOf(queues[kind]), MessageBody: body, ...ordered }),
-  );
+  const QueueUrl = await urlOf(queues[kind]);
+  await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: body }));
 }
 
 /** What lies in a queue, without being taken. */
@@ -208,7 +205,7 @@ describe("with required proofs", () => {
   beforeAll(() => start({ messages: { proof: "require" } }), 60_000);
   afterAll(stop);
   afterEach(async () => {
-    for (const name of ["keelson-events-dead", "keelson-jobs-dead.fifo"]) {
+    for (const name of ["keelson-events-dead", "keelson-jobs-dead"]) {
       await sqs.send(new PurgeQueueCommand({ QueueUrl: await urlOf(name) }));
     }
   });

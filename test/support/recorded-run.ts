@@ -1,6 +1,7 @@
 import type { EffectRun } from "../../src/app/ctx/effect-run.ts";
 import type { User } from "../../src/base/identity/access.ts";
 import type { Logger } from "../../src/base/log/logger.ts";
+import type { FairMode } from "../../src/parts/messages/job-route.ts";
 import type { RunParts } from "../../src/parts/once/claimed-run.ts";
 
 export const nowMs = 1_700_000_000_000;
@@ -15,6 +16,8 @@ export interface RecordedOptions {
   /** Replaces parts of the run, such as a commit that fails. */
   readonly run?: Partial<RunParts>;
   readonly adapters?: Readonly<Record<string, unknown>>;
+  /** Default `off`. */
+  readonly fairMode?: FairMode;
   readonly runs?: Readonly<Record<string, unknown>>;
 }
 
@@ -80,7 +83,12 @@ export function recordedRun(options: RecordedOptions = {}) {
     log,
     adapters: {
       outbox: { items: ({ eventId }: { readonly eventId: string }) => [{ Put: eventId }] },
-      messaging: { open: async () => ({ jobs: { send: note("send") } }) },
+      messaging: {
+        open: async () => ({
+          ...{ fairMode: options.fairMode ?? "off", jobs: { send: note("send") } },
+          fairJobs: { send: note("fair send") },
+        }),
+      },
       ...options.adapters,
     },
     runs: {

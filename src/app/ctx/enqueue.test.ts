@@ -243,6 +243,7 @@ describe("a job with `afterCommit: false`", () => {
 
   test("is not logged if the queue has refused it", async () => {
     const open = async () => ({
+      fairMode: "off",
       jobs: {
         send: async () => {
           throw new Error("refused");
@@ -252,6 +253,32 @@ describe("a job with `afterCommit: false`", () => {
     const { did, run } = enqueueing({ adapters: { messaging: { open } } });
     await expect(enqueue(run, "handler", print, { n: 1 }, atOnce)).rejects.toThrow("refused");
     expect(callsOf(did, "log.info")).toEqual([]);
+  });
+
+  test("is stored before it is sent if equal jobs merge by a mark, and then logged", async () => {
+    const commit = vi.fn<(given: CommitGiven) => Promise<undefined>>();
+    for (const fairMode of ["receive", "send"] as const) {
+      commit.mockClear();
+      const outbox = { items: (row: object) => [{ Put: row }] };
+      const { did, run, ledger } = enqueueing({ fairMode });
+      Object.assign(run.adapters, { claims: { commit }, outbox });
+      const jobId = idAtOnce(print, 0);
+      expect(await enqueue(run, "handler", print, { n: 1 }, atOnce)).toEqual({ jobId });
+      const row = expect.objectContaining({ eventId: jobId, type: print });
+      expect(commit.mock.calls).toEqual([[expect.objectContaining({ items: [{ Put: row }] })]]);
+      expect(did).toEqual([
+        ["named", jobId],
+        ["log.info", "job.enqueued", { job: print, enqueuedId: jobId }],
+        ["sendCommitted", [row]],
+      ]);
+      expect(ledger.size).toBe(0);
+    }
+  });
+
+  test("with an order is sent by itself to the FIFO queue, whose deduplication merges it", async () => {
+    const { did, run } = enqueueing({ fairMode: "send" });
+    await enqueue(run, "handler", sort, { n: 1, shelf: "a" }, atOnce);
+    expect(did.map(([what]) => what)).toEqual(["named", "send", "log.info"]);
   });
 
   test("is still sent after the run has committed, and counts on after a failed attempt", async () => {

@@ -4,6 +4,7 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier } from "../../base/identity/access.ts";
 import { asksSystem, type Cause, checkPayload } from "../../parts/messages/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../../parts/messages/job-message.ts";
+import { isMarked, sendJob } from "../../parts/messages/job-route.ts";
 import type { JobDeclaration } from "../handlers/message-handlers.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
 import { usesMessages } from "../registry/registry.ts";
@@ -59,7 +60,11 @@ export async function enqueue(
 
 type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
 
-/** Takes a job that is due now. One that happens immediately costs only the call of the queue. */
+/**
+ * Takes a job that is due now. One that happens immediately costs only the call of the queue,
+ * unless equal jobs merge by a mark: then it is stored first, so that it cannot be lost between the
+ * mark and the call.
+ */
 export async function takeJob(
   call: EffectCall,
   effect: Pick<HeldEffect, "kind" | "name">,
@@ -68,16 +73,18 @@ export async function takeJob(
 ): Promise<void> {
   const { run, attempt } = call;
   const { jobId, name, tenantId } = job;
-  const { text, ...queued } = await queuedJob(run, declaration, job);
+  const queued = { name, tenantId, ...(await queuedJob(run, declaration, job)) };
   if (attempt === undefined) {
-    const { jobs } = await run.adapters.messaging.open();
-    await jobs.send(text, queued);
-    return logSent(run.log, effect, jobId);
+    const queues = await run.adapters.messaging.open();
+    if (!isMarked(queues.fairMode, queued)) {
+      await sendJob(queues, queued);
+      return logSent(run.log, effect, jobId);
+    }
   }
   const { queuedRow } = await import("../../parts/messages/due-jobs.ts");
   const nowMs = run.scope.runtime.clock.now();
-  const row = queuedRow(nowMs, run.ledger.size, { jobId, name, tenantId, text, ...queued });
-  run.ledger.hold(attempt, { ...effect, row });
+  const row = queuedRow(nowMs, run.ledger.size, { jobId, ...queued });
+  await take(call, { ...effect, row });
 }
 
 async function queuedJob(

@@ -156,7 +156,7 @@ function bodiesOf(name: string, { isEmptied }: { readonly isEmptied: boolean }):
   });
 }
 
-const [jobs, deadJobs] = ["keelson-jobs.fifo", "keelson-jobs-dead.fifo"];
+const [jobs, deadJobs] = ["keelson-jobs", "keelson-jobs-dead"];
 
 describe("a webhook", () => {
   const annsKey = Buffer.from("the key of acme, which nobody else has");

@@ -8,6 +8,8 @@ import type { ConfigStore, OperatorSession } from "../../parts/config/operate/op
 import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts";
 import type { RateStore } from "../../parts/limits/rate-store.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
+import type { EqualJobStore } from "../../parts/messages/equal-jobs.ts";
+import type { JobQueues } from "../../parts/messages/job-route.ts";
 import type { KeptEventStore } from "../../parts/messages/kept-events.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
@@ -37,6 +39,7 @@ export interface Adapters {
   readonly keptEvents: Lazy<KeptEventStore>;
   readonly projections: Lazy<ProjectionStore>;
   readonly dueJobs: Lazy<DueStore>;
+  readonly equalJobs: Lazy<EqualJobStore>;
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
   readonly apiKeys: Lazy<ApiKeyStore>;
@@ -48,10 +51,9 @@ export interface Adapters {
   close(): Promise<void>;
 }
 
-export interface Messaging {
+export interface Messaging extends JobQueues<MessageQueue> {
   readonly bus: EventBus;
   readonly events: MessageQueue;
-  readonly jobs: MessageQueue;
   queue(name: string): MessageQueue;
   /** For hosts that poll the queues. */
   readonly sqs: SQSClient;

@@ -38,15 +38,18 @@ export function createRunServices({
     return (await tracing?.open())?.bus(bus) ?? bus;
   };
   const jobs = async () => {
-    const { jobs } = await messaging.open();
-    return (await tracing?.open())?.queue(jobs) ?? jobs;
+    const { jobs, fairJobs, fairMode } = await messaging.open();
+    const traced = await tracing?.open();
+    if (traced === undefined) return { jobs, fairJobs, fairMode };
+    return { jobs: traced.queue(jobs), fairJobs: traced.queue(fairJobs), fairMode };
   };
   const stops: SweepStops = new Map();
   const due: DueJobsOptions["due"] = {
     // The store of due jobs is opened only by a sweep that finds a job.
     begin: async (place) => (await adapters.dueJobs.open()).begin(place),
   };
-  const sending: DueJobsOptions = { store, due, jobs, claims, stops, clock, log, metrics };
+  const equalJobs = () => adapters.equalJobs.open();
+  const sending = { store, due, jobs, equalJobs, claims, stops, clock, log, metrics };
   // Loaded with the first sweep: no request needs it.
   const sweepDue = async (signal: AbortSignal | undefined, seen: Sweeping["seen"]) => {
     const { sweepDueJobs } = await import("../../parts/messages/due-jobs.ts");

@@ -82,10 +82,12 @@ function lazyMessaging(
     mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
   return lazy(async () => {
     const { messagingNames, openMessaging } = await import("../messaging/messaging.ts");
+    const prefix = runtime.server.options.dynamodb?.prefix ?? "keelson";
     return openMessaging(runtime, {
       ...accountOf(variables),
       ...{ sqsEndpoint, eventBridgeEndpoint },
-      names: messagingNames(runtime.server.options.dynamodb?.prefix ?? "keelson", variables),
+      // An emulator has no older version that would have to read the jobs.
+      names: messagingNames(prefix, variables, isEmulated ? "send" : "off"),
       mode: isEmulated ? "create" : "check",
     });
   });
@@ -143,6 +145,9 @@ function lazyStores(
     ),
     rates: lazy(async () => (await import("../stores/rate-store.ts")).dynamoRates(database, once)),
     dueJobs: lazy(async () => dynamoDueJobs(database, tableName(outboxTable.name))),
+    equalJobs: lazy(async () =>
+      (await import("../stores/equal-job-store.ts")).dynamoEqualJobs(database, once),
+    ),
     keptEvents: lazy(async () =>
       (await import("../stores/kept-event-store.ts")).dynamoKeptEvents(database, kept, clock),
     ),

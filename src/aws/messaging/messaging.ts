@@ -2,8 +2,10 @@ import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import type { SQSClient } from "@aws-sdk/client-sqs";
 import type { Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import type { Database } from "../../base/types/database.ts";
+import type { FairMode } from "../../parts/messages/job-route.ts";
 import { isOrdered } from "../../parts/messages/message-queue.ts";
 import { type ClientOptions, clientOptions, type MessagingSdk } from "../clients/client-options.ts";
 import { eventBridgeBus } from "./event-bus.ts";
@@ -15,20 +17,43 @@ export interface MessagingNames {
   /** A name or a URL, like `jobs`. */
   readonly events: string;
   readonly jobs: string;
+  readonly fairJobs: string;
+  readonly fairMode: FairMode;
 }
+
+export const fairModeVariable = "KEELSON_FAIR_JOBS";
 
 /**
  * Names from `KEELSON_EVENT_BUS`, `KEELSON_EVENT_QUEUE` and `KEELSON_JOB_QUEUE`, by default derived
- * from the prefix of the tables.
+ * from the prefix of the tables. The queue of `KEELSON_FAIR_JOB_QUEUE` has by default the name of
+ * the queue of jobs without `.fifo`.
+ *
+ * @throws Error if `KEELSON_FAIR_JOBS` is not a mode.
  */
-export function messagingNames(prefix: string, variables: Variables): MessagingNames {
+export function messagingNames(
+  prefix: string,
+  variables: Variables,
+  otherwise: FairMode = "off",
+): MessagingNames {
   const base = prefix.replaceAll(".", "-");
+  const jobs = variables["KEELSON_JOB_QUEUE"] || `${base}-jobs.fifo`;
   return {
     bus: variables["KEELSON_EVENT_BUS"] || prefix,
     source: prefix,
     events: variables["KEELSON_EVENT_QUEUE"] || `${base}-events`,
-    jobs: variables["KEELSON_JOB_QUEUE"] || `${base}-jobs.fifo`,
+    jobs,
+    fairJobs: variables["KEELSON_FAIR_JOB_QUEUE"] || fairName(jobs),
+    fairMode: fairModeOf(variables[fairModeVariable] || otherwise),
   };
+}
+
+function fairName(jobs: string): string {
+  return isOrdered(jobs) ? jobs.slice(0, -".fifo".length) : `${jobs}-fair`;
+}
+
+function fairModeOf(given: string): FairMode {
+  if (given === "off" || given === "receive" || given === "send") return given;
+  throw new Error(`${fairModeVariable} is ${quoted(given)}; use off, receive or send`);
 }
 
 export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
@@ -80,6 +105,8 @@ export async function openMessaging(
     bus: eventBridgeBus(sdk, eventBridge, { busName: names.bus, source: names.source, pause }),
     events: sqsQueue(sdk, sqs, names.events, isOne ? undefined : "events"),
     jobs: sqsQueue(sdk, sqs, names.jobs, isOne ? undefined : "jobs"),
+    fairJobs: sqsQueue(sdk, sqs, names.fairJobs, "jobs"),
+    fairMode: names.fairMode,
     queue: (name) => sqsQueue(sdk, sqs, name),
     sqs,
     // Safe: a command passes through the middlewares unchanged, regardless of the client.
@@ -121,7 +148,8 @@ async function create(
       RedrivePolicy: JSON.stringify({ deadLetterTargetArn, maxReceiveCount: maxReceives }),
     });
   };
-  const [events] = await Promise.all([createQueue(names.events), createQueue(names.jobs)]);
+  const jobQueues = names.fairMode === "off" ? [names.jobs] : [names.jobs, names.fairJobs];
+  const [events] = await Promise.all([names.events, ...jobQueues].map(createQueue));
   try {
     await alone(() => eventBridge.send(new sdk.CreateEventBusCommand({ Name: names.bus })), pause);
   } catch (error) {

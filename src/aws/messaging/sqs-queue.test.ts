@@ -113,7 +113,7 @@ describe("an SQS queue", () => {
     const queue = sqsQueue(sdk, client, name);
     const error = await queue.receive().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
-      message: `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`,
+      message: `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE, KEELSON_JOB_QUEUE or KEELSON_FAIR_JOB_QUEUE`,
       cause: { name: "QueueDoesNotExist" },
     });
     await expect(queue.size()).rejects.toThrow(name);
@@ -331,6 +331,8 @@ describe("the messaging of a server", () => {
       source: "my.app",
       events: "my-app-events",
       jobs: "my-app-jobs.fifo",
+      fairJobs: "my-app-jobs",
+      fairMode: "off",
     };
     expect(messagingNames("my.app", {})).toEqual(own);
     expect(
@@ -338,6 +340,8 @@ describe("the messaging of a server", () => {
         KEELSON_EVENT_BUS: "",
         KEELSON_EVENT_QUEUE: "",
         KEELSON_JOB_QUEUE: "",
+        KEELSON_FAIR_JOB_QUEUE: "",
+        KEELSON_FAIR_JOBS: "",
       }),
     ).toEqual(own);
     const variables = {
@@ -350,7 +354,26 @@ describe("the messaging of a server", () => {
       source: "my.app",
       events: "e",
       jobs: "j.fifo",
+      fairJobs: "j",
+      fairMode: "off",
     });
+  });
+
+  test.each([
+    [{ KEELSON_JOB_QUEUE: "https://sqs/1/j.fifo" }, "https://sqs/1/j"],
+    [{ KEELSON_JOB_QUEUE: "standard" }, "standard-fair"],
+    [{ KEELSON_JOB_QUEUE: "j.fifo", KEELSON_FAIR_JOB_QUEUE: "f" }, "f"],
+  ])("names the fair queue after the queue of jobs: %j", (variables, fairJobs) => {
+    expect(messagingNames("app", variables)).toMatchObject({ fairJobs });
+  });
+
+  test("takes the mode of the fair queue from the environment, and refuses another", () => {
+    for (const mode of ["off", "receive", "send"] as const)
+      expect(messagingNames("app", { KEELSON_FAIR_JOBS: mode }, "send").fairMode).toBe(mode);
+    expect(messagingNames("app", {}, "send").fairMode).toBe("send");
+    expect(() => messagingNames("app", { KEELSON_FAIR_JOBS: "on" })).toThrow(
+      'KEELSON_FAIR_JOBS is "on"; use off, receive or send',
+    );
   });
 
   const once = { pause: async () => undefined };

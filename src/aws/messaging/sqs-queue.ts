@@ -166,7 +166,8 @@ async function urlOf(
     return String((await client.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
   } catch (cause) {
     if (!(cause instanceof Error) || cause.name !== "QueueDoesNotExist") throw cause;
-    const fix = "deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE";
+    const fix =
+      "deploy it, or set KEELSON_EVENT_QUEUE, KEELSON_JOB_QUEUE or KEELSON_FAIR_JOB_QUEUE";
     throw new Error(`the queue ${name} does not exist; ${fix}`, { cause });
   }
 }

@@ -77,9 +77,13 @@ async function startSchedules(runtime: Runtime, stop: AbortSignal) {
 async function startQueues(runtime: Runtime) {
   const adapters = await runtime.adapters.open();
   const messaging = await adapters.messaging.open();
-  const queues = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
-  if (runtime.server.registry.consumers.size > 0)
-    queues.push(await startQueueWorker(runtime, adapters, messaging, messaging.events));
+  const { events, jobs, fairJobs, fairMode } = messaging;
+  const read = [jobs];
+  if (fairMode !== "off") read.push(fairJobs);
+  if (runtime.server.registry.consumers.size > 0) read.push(events);
+  const queues: Workers[] = [];
+  for (const queue of read)
+    queues.push(await startQueueWorker(runtime, adapters, messaging, queue));
   return queues;
 }
 

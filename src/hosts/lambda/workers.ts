@@ -67,8 +67,9 @@ async function consume(
     [...records].flatMap(([arn, of]) => {
       const name = arn.slice(arn.lastIndexOf(":") + 1);
       const queue =
-        [messaging.events, messaging.jobs].find((known) => known.name === name) ??
-        messaging.queue(name);
+        [messaging.events, messaging.jobs, messaging.fairJobs].find(
+          (known) => known.name === name,
+        ) ?? messaging.queue(name);
       // A standard queue's groups serve only fairness, so a failed message does not block others.
       const groups = Map.groupBy(
         of,

@@ -13,6 +13,8 @@ import {
   sendCommitted,
   sweepDueJobs,
 } from "./due-jobs.ts";
+import type { EqualJob } from "./equal-jobs.ts";
+import type { FairMode, JobQueues } from "./job-route.ts";
 import type { OutboxRow } from "./outbox-store.ts";
 
 interface Fakes {
@@ -23,6 +25,9 @@ interface Fakes {
   readonly failure?: string;
   /** Nothing can be set aside. */
   readonly keepsAll?: boolean;
+  readonly fairMode?: FairMode;
+  /** Marks of equal jobs, by the ID of the job that finds them. */
+  readonly marks?: ReadonlyMap<string, EqualJob>;
 }
 
 /** A sweep over rows in memory; `taken` are those that somebody takes back while they are looked at. */
@@ -33,11 +38,14 @@ function sweepOf(
     fails = () => false,
     failure = "connect ECONNREFUSED",
     keepsAll = false,
+    fairMode = "off",
+    marks = new Map(),
   }: Fakes = {},
 ) {
   const world = new World();
   const process = { isAlive: true, name: "a" };
   const [sent, lines, read]: [string[], unknown[][], number[]] = [[], [], []];
+  const [groups, marked]: [string[], string[]] = [[], []];
   const remove = (row: Pick<OutboxRow, "sort">) => {
     const at = rows.findIndex(({ sort }) => sort === row.sort);
     if (at >= 0) rows.splice(at, 1);
@@ -51,6 +59,15 @@ function sweepOf(
     error: line("error"),
     debug: line("debug"),
     child: () => log,
+  };
+  const queue: JobQueues["jobs"] = {
+    isFinal: (error) => String(error).includes("InvalidMessageContents"),
+    send: async (body, { group }) => {
+      if (fails(body)) throw new Error(failure);
+      sent.push(body);
+      groups.push(group);
+      return "m1";
+    },
   };
   const options: DueJobsOptions = {
     store: {
@@ -71,12 +88,11 @@ function sweepOf(
       },
     },
     due: { begin: async (place) => !taken.some(({ sort }) => sort === place.sort) },
-    jobs: async () => ({
-      isFinal: (error) => String(error).includes("InvalidMessageContents"),
-      send: async (body) => {
-        if (fails(body)) throw new Error(failure);
-        sent.push(body);
-        return "m1";
+    jobs: async () => ({ fairMode, jobs: queue, fairJobs: queue }),
+    equalJobs: async () => ({
+      mark: async (_key, { jobId }) => {
+        marked.push(jobId);
+        return marks.get(jobId);
       },
     }),
     stops: new Map(),
@@ -88,7 +104,7 @@ function sweepOf(
     clock: { now: () => world.nowMs },
     log,
   };
-  return { options, world, sent, lines, read };
+  return { options, world, sent, lines, read, groups, marked };
 }
 
 const hash = "h".repeat(43);
@@ -293,4 +309,58 @@ test("rows of one group are in one shard, in the order of their ordinals", () =>
   expect(rows.toSorted((a, b) => (a.sort < b.sort ? -1 : 1)).map(({ eventId }) => eventId)).toEqual(
     ["j0", "j9", "j10"],
   );
+});
+
+describe("jobs on their way to a fair queue", () => {
+  const queued = (
+    nowMs: number,
+    jobId: string,
+    more: Partial<Parameters<typeof queuedRow>[2]> = {},
+  ) =>
+    queuedRow(nowMs, 0, {
+      ...{ jobId, name: "a.b.c", tenantId: "acme", group: hash, deduplicationId: hash },
+      ...{ text: `{"id":"${jobId}"}`, ...more },
+    });
+
+  test.each(["receive", "send"] as const)(
+    "merge with %s, and leave the outbox",
+    async (fairMode) => {
+      const rows: OutboxRow[] = [];
+      const marks = new Map<string, EqualJob>();
+      const sweep = sweepOf(rows, { fairMode, marks });
+      const { nowMs } = sweep.world;
+      marks.set("j2", { jobId: "j1", enqueuedMs: nowMs });
+      rows.push(queued(nowMs, "j1"), queued(nowMs, "j2"));
+      expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toMatchObject({
+        dispatched: 2,
+      });
+      expect(rows).toEqual([]);
+      expect(sweep.sent).toEqual(['{"id":"j1"}']);
+      expect(sweep.groups).toEqual([fairMode === "send" ? "acme" : hash]);
+      expect(sweep.lines).toEqual([
+        ["info", "job.merged", { job: "a.b.c", mergedId: "j2", into: "j1" }],
+      ]);
+    },
+  );
+
+  test("do not merge if they are due later, have an order, or are deliveries", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fairMode: "send" });
+    const { nowMs } = sweep.world;
+    rows.push(jobAt(nowMs, 1, hash), queued(nowMs, "ordered", { group: `${hash}2` }));
+    rows.push(queued(nowMs, "delivery", { name: deliveryJob }));
+    await sendCommitted(sweep.options, rows.splice(0));
+    expect(sweep.sent).toHaveLength(3);
+    expect(sweep.groups.toSorted()).toEqual(["acme", "acme", `${hash}2`]);
+    expect(sweep.marked).toEqual([]);
+  });
+
+  test("stay in the outbox if the mark cannot be written", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fairMode: "send" });
+    rows.push(queued(sweep.world.nowMs, "j1"));
+    const failing = { ...sweep.options, equalJobs: () => Promise.reject(new Error("no table")) };
+    expect(await sweepDueJobs(failing, undefined, () => undefined)).toMatchObject({ left: 1 });
+    expect([rows.length, sweep.sent]).toEqual([1, []]);
+  });
 });

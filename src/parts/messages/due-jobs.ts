@@ -4,7 +4,8 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { Claims } from "../once/claims.ts";
 import { derivedId } from "../once/derived-id.ts";
 import { deliveryJob } from "./delivery.ts";
-import type { MessageQueue } from "./message-queue.ts";
+import { type EqualJobStore, mergedWith } from "./equal-jobs.ts";
+import { isMarked, type JobQueues, sendJob } from "./job-route.ts";
 import {
   nothing,
   type OutboxRow,
@@ -126,7 +127,8 @@ export interface DueStore {
 export interface DueJobsOptions {
   readonly store: OutboxStore;
   readonly due: Pick<DueStore, "begin">;
-  readonly jobs: () => Promise<Pick<MessageQueue, "send" | "isFinal">>;
+  readonly jobs: () => Promise<JobQueues>;
+  readonly equalJobs: () => Promise<EqualJobStore>;
   readonly claims: Claims;
   readonly stops: SweepStops;
   readonly clock: Clock;
@@ -198,29 +200,50 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
 }
 
 /**
- * Sends one job. If a row is sent twice, both messages have the same deduplication ID, and both
- * runs the same claim. Returns why the queue will never take it, if so. @throws any other failure,
- * and without `due` that refusal: only a sweep, which has claimed the shard, may set rows aside.
+ * Sends one job, unless it merges with an equal one. If a row is sent twice, both runs have the same
+ * claim. Returns why the queue will never take it, if so. @throws any other failure, and without
+ * `due` that refusal: only a sweep, which has claimed the shard, may set rows aside.
  */
-async function sendOne(
-  { store, due, jobs }: SendingOptions,
-  row: OutboxRow,
-): Promise<string | undefined> {
+async function sendOne(options: SendingOptions, row: OutboxRow): Promise<string | undefined> {
+  const { store, due, jobs } = options;
   const waiting = waitingJob(row);
   if (waiting === undefined)
     return "the row is not a job: it has no message, or no information on how it is queued";
   // A job that was taken back counts as sent, so that the sweep goes on.
   if (due !== undefined && !(await due.begin(row))) return undefined;
-  const { text, ...queued } = waiting;
-  const queue = await jobs();
-  try {
-    await queue.send(text, queued);
-  } catch (error) {
-    if (due === undefined || !queue.isFinal(error)) throw error;
-    return String(error).slice(0, maxReasonLength);
+  const job = { ...waiting, name: row.type, tenantId: row.tenantId };
+  const queues = await jobs();
+  const enqueuedMs = enqueuedMsOf(row);
+  if (
+    enqueuedMs === undefined ||
+    !isMarked(queues.fairMode, job) ||
+    !(await merges(options, row, { ...job, enqueuedMs }))
+  ) {
+    try {
+      await sendJob(queues, job);
+    } catch (error) {
+      if (due === undefined || !queues.jobs.isFinal(error)) throw error;
+      return String(error).slice(0, maxReasonLength);
+    }
   }
   await store.remove(row);
   return undefined;
+}
+
+/** When the job of a {@link queuedRow} was enqueued. A job that is due later never merges. */
+function enqueuedMsOf({ sort }: OutboxRow): number | undefined {
+  const [time, _ordinal, jobId] = sort.split("#");
+  return jobId === undefined ? undefined : Number(time);
+}
+
+async function merges(
+  { equalJobs, log }: SendingOptions,
+  { eventId: jobId, type: job }: OutboxRow,
+  given: Omit<Parameters<typeof mergedWith>[1], "jobId">,
+): Promise<boolean> {
+  const into = await mergedWith(await equalJobs(), { ...given, jobId });
+  if (into !== undefined) log.info("job.merged", { job, mergedId: jobId, into });
+  return into !== undefined;
 }
 
 async function setAside(

@@ -31,10 +31,13 @@ export interface MessageQueue {
   /** Other messages are refused. If it is unknown (`undefined`), both kinds are accepted. */
   readonly holds: "events" | "jobs" | undefined;
   url(): Promise<string>;
-  /** Returns the message's ID. A duplicate within 5 minutes gets the ID of the first message. */
+  /**
+   * Returns the message's ID. On an ordered queue, which needs a `deduplicationId`, a duplicate
+   * within 5 minutes gets the ID of the first message.
+   */
   send(
     body: string,
-    options: { readonly group: string; readonly deduplicationId: string },
+    options: { readonly group: string; readonly deduplicationId?: string | undefined },
   ): Promise<string>;
   isFinal(error: unknown): boolean;
   /** Receives up to ten messages. Others do not see them for 30 s, or until they are returned. */

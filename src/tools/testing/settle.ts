@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { usesMessages } from "../../app/registry/registry.ts";
 import { consumeEvent, processMessage, runJob } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
+import type { Messaging } from "../../app/runtime/adapters.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
@@ -26,7 +27,8 @@ export async function settle(
 ): Promise<void> {
   const { runtime, adapters } = process;
   const { registry } = runtime.server;
-  const queues = usesMessages(registry) ? await adapters.messaging.open() : undefined;
+  const messaging = usesMessages(registry) ? await adapters.messaging.open() : undefined;
+  const queues = messaging === undefined ? [] : readQueues(messaging);
   // Loaded lazily, because only servers with schedules need the module.
   const { createSchedules } =
     registry.schedules.size === 0 ? {} : await import("../../app/schedules/schedules.ts");
@@ -35,7 +37,7 @@ export async function settle(
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
-    queues === undefined
+    messaging === undefined
       ? { dispatched: 0, left: 0, setAside: 0 }
       : (await runtime.runs.open()).outbox.sweep({ graceMs: 0 });
 
@@ -81,13 +83,14 @@ export async function settle(
   for (;;) {
     const { fired, due } = await fire();
     if (fired > 0) continue;
-    if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0)
-      continue;
+    let worked = 0;
+    for (const queue of queues) worked += await work(queue);
+    if (worked > 0) continue;
     // Last, because most committed events are already dispatched.
     const { dispatched, left, setAside } = await sweep();
     refused += setAside;
     if (dispatched > 0) continue;
-    const sizes = queues ? await Promise.all([queues.events.size(), queues.jobs.size()]) : [];
+    const sizes = await Promise.all(queues.map((queue) => queue.size()));
     const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left + due);
     if (waiting === 0) break;
     steps += 1;
@@ -106,6 +109,10 @@ export async function settle(
     gaveUp.length > 0 && `schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
   ].filter(Boolean);
   if (lost) throw new Error(`app.settled: ${lost}`);
+}
+
+function readQueues({ events, jobs, fairJobs, fairMode }: Messaging): MessageQueue[] {
+  return fairMode === "off" ? [events, jobs] : [events, jobs, fairJobs];
 }
 
 export async function deliverAgain(

@@ -18,6 +18,7 @@ import { createHttpServer } from "../../hosts/container-http/http-server.ts";
 import { deliveryJob } from "../../parts/messages/delivery.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import { type JobMessage, readJob } from "../../parts/messages/job-message.ts";
+import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import { processSchedule } from "../../parts/once/held-claim.ts";
 import { type CallWatch, CrashError } from "./faults.ts";
 import type { TestTimers } from "./test-clock.ts";
@@ -183,19 +184,26 @@ export function recordMessaging(messaging: Messaging, recorded: Recorded): Messa
     }
     return reasons;
   };
-  const send: Messaging["jobs"]["send"] = async (body, options) => {
-    const messageId = await messaging.jobs.send(body, options);
-    const job = readJob(body);
-    // For a dropped duplicate, the queue returns the earlier job's message ID.
-    const isNew =
-      !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
-    messageIds.add(messageId);
-    if (isNew) recorded.unread?.push(job);
-    if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
-    return messageId;
+  const sendTo =
+    (queue: MessageQueue): MessageQueue["send"] =>
+    async (body, options) => {
+      const messageId = await queue.send(body, options);
+      const job = readJob(body);
+      // For a dropped duplicate, the queue returns the earlier job's message ID.
+      const isNew =
+        !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
+      messageIds.add(messageId);
+      if (isNew) recorded.unread?.push(job);
+      if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
+      return messageId;
+    };
+  const recordedQueue = (queue: MessageQueue) => ({ ...queue, send: sendTo(queue) });
+  return {
+    ...messaging,
+    bus: { ...messaging.bus, put },
+    jobs: recordedQueue(messaging.jobs),
+    fairJobs: recordedQueue(messaging.fairJobs),
   };
-  const { bus, jobs } = messaging;
-  return { ...messaging, bus: { ...bus, put }, jobs: { ...jobs, send } };
 }
 
 /** Sends the test clock's offset, which the embedded stack follows. */
