@@ -175,7 +175,7 @@ function waitsBeside(backlog: number) {
     for (const message of taken) end(queue, message, now);
     return taken;
   };
-  step(); // the nine begin while the backlog is in progress
+  step(); // the nine start while the backlog is in progress
   const sentAt = now;
   for (let tenant = 0; tenant < 9; tenant += 1) sendTo(queue, `tenant ${tenant}`, 10, now);
   const waits: number[] = [];
@@ -187,7 +187,7 @@ function waitsBeside(backlog: number) {
   return waits.toSorted((one, other) => one - other);
 }
 
-test("nine tenants beside a backlog of 10,000 wait at most twice as long as alone", () => {
+test("nine tenants behind a backlog of 10,000 wait at most twice as long as without it", () => {
   const p95 = (waits: readonly number[]) => waits[Math.ceil(waits.length * 0.95) - 1] as number;
   const [alone, beside] = [waitsBeside(0), waitsBeside(10_000)].map(p95) as [number, number];
   expect(alone).toBeGreaterThan(0);

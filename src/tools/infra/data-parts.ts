@@ -28,6 +28,7 @@ export const messageIds = {
   rule: "EventRule",
   events: { queue: "EventQueue", dead: "EventDeadQueue" },
   jobs: { queue: "JobQueue", dead: "JobDeadQueue" },
+  "fair-jobs": { queue: "FairJobQueue", dead: "FairJobDeadQueue" },
 } as const;
 
 /** A permanent table is recoverable, protected against deletion, and outlives the stack. */
@@ -62,7 +63,7 @@ export function tableParts(table: NeededTable) {
   ];
 }
 
-export function messageParts({ bus, events, jobs }: Needs) {
+export function messageParts({ bus, events, jobs, fair }: Needs) {
   return [
     ...(bus === undefined ? [] : busParts(bus)),
     // Consumers only consume declared events, so without a bus there is no event queue.
@@ -70,6 +71,7 @@ export function messageParts({ bus, events, jobs }: Needs) {
       ? []
       : [rulePart(bus), ...queueParts(events, fromRule)]),
     ...(jobs === undefined ? [] : queueParts(jobs)),
+    ...(fair === undefined || fair.mode === "off" ? [] : queueParts(fair.queue)),
   ];
 }
 
@@ -82,19 +84,29 @@ function busParts({ name, variable }: NeededBus) {
   ];
 }
 
-function rulePart({ rule: { name, pattern, targetId } }: NeededBus) {
+function rulePart({ rule: { name, pattern, targetId }, isFair }: NeededBus) {
   const { queue, dead } = messageIds.events;
+  const target = { Id: targetId, Arn: arnRef(queue), DeadLetterConfig: { Arn: arnRef(dead) } };
+  // A member of every envelope since the version that has this step.
+  const grouped = isFair ? { SqsParameters: { MessageGroupId: "$.detail.group" } } : {};
   return resource(messageIds.rule, "AWS::Events::Rule", {
     Name: name,
     EventBusName: ref(messageIds.bus),
     EventPattern: pattern,
-    Targets: [{ Id: targetId, Arn: arnRef(queue), DeadLetterConfig: { Arn: arnRef(dead) } }],
+    Targets: [{ ...target, ...grouped }],
   });
 }
+
+/**
+ * A fair queue outlives the stack: a template of an older version lacks it, and would delete
+ * messages.
+ */
+const kept = { DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain" } as const;
 
 function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
   const { name, deadName, isOrdered, maxReceives, variable, visibilitySeconds } = wanted;
   const { queue, dead } = messageIds[wanted.kind];
+  const policies = wanted.kind === "fair-jobs" ? kept : {};
   const common = {
     FifoQueue: isOrdered || undefined,
     // Set, because AWS documents two defaults, and a dead letter needs as much room.
@@ -103,17 +115,27 @@ function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
     SqsManagedSseEnabled: withCustomerKey(false, true),
   };
   return [
-    resource(queue, "AWS::SQS::Queue", {
-      QueueName: substituted(name),
-      ...common,
-      VisibilityTimeout: Math.max(visibilitySeconds, 6 * queueTimeoutSeconds),
-      RedrivePolicy: { deadLetterTargetArn: arnRef(dead), maxReceiveCount: maxReceives },
-    }),
-    resource(dead, "AWS::SQS::Queue", {
-      QueueName: substituted(deadName),
-      ...common,
-      MessageRetentionPeriod: 1_209_600, // 14 days, the longest that SQS allows, in seconds
-    }),
+    resource(
+      queue,
+      "AWS::SQS::Queue",
+      {
+        QueueName: substituted(name),
+        ...common,
+        VisibilityTimeout: Math.max(visibilitySeconds, 6 * queueTimeoutSeconds),
+        RedrivePolicy: { deadLetterTargetArn: arnRef(dead), maxReceiveCount: maxReceives },
+      },
+      policies,
+    ),
+    resource(
+      dead,
+      "AWS::SQS::Queue",
+      {
+        QueueName: substituted(deadName),
+        ...common,
+        MessageRetentionPeriod: 1_209_600, // 14 days, the longest that SQS allows, in seconds
+      },
+      policies,
+    ),
     ...[queue, dead].map((id) => policyPart(id, allowed?.(id))),
     output(`${queue}Url`, variable, ref(queue)),
     output(`${queue}Arn`, `The ARN of ${variable}`, arnRef(queue)),

@@ -50,7 +50,13 @@ function resourceChanges(before: ComparedTemplate, after: Template): Change[] {
   });
 }
 
+const queueType = "AWS::SQS::Queue";
+
 function removal(name: string, { Type, DeletionPolicy }: Partial<Resource>, was: Members): Change {
+  if (Type === queueType && DeletionPolicy !== undefined)
+    return dangerous(
+      `the queue ${shown(was["QueueName"])} is removed: ${name} leaves the stack and stays in the account, and no version reads the messages in it`,
+    );
   if (Type !== tableType) return harmless(`removed: ${name}`);
   const table = `the table ${shown(was["TableName"])} is`;
   return dangerous(

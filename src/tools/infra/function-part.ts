@@ -1,4 +1,5 @@
 import { isolationVariable } from "../../app/registry/declared-server.ts";
+import { fairModeVariable } from "../../aws/messaging/messaging.ts";
 import type { DataPlace } from "./data-parts.ts";
 import type { NeededFunction } from "./functions.ts";
 import { type Needs, queuesOf } from "./needs.ts";
@@ -131,13 +132,14 @@ export function permissionPart(name: string, caller: string, service: string, So
 }
 
 export function environmentOf(needs: Needs, place: DataPlace): Values {
-  const { tables, bus } = needs;
+  const { tables, bus, fair } = needs;
   return {
     NODE_ENV: "production",
     ...Object.fromEntries(tables.map((table) => [table.variable, place.tableName(table)])),
     ...(bus === undefined ? {} : { [bus.variable]: place.busName }),
     // Uses URLs, because a name would need a lookup first.
     ...Object.fromEntries(queuesOf(needs).map((queue) => [queue.variable, place.queueUrl(queue)])),
+    ...(fair === undefined || fair.mode === "off" ? {} : { [fairModeVariable]: fair.mode }),
   };
 }
 

@@ -37,6 +37,7 @@ test("needs the names that the server itself uses, and each consumed event type 
   expect(bus).toEqual({
     name: "my.app",
     variable: "KEELSON_EVENT_BUS",
+    isFair: false,
     source: "my.app",
     rule: { name: "my-app-events", pattern: { source: ["my.app"] }, targetId: "events" },
     consumed: ["spoon.bent"],

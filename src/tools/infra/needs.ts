@@ -13,6 +13,7 @@ import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging
 import type { RequiredTable } from "../../aws/tables/tables.ts";
 import { namesTokens } from "../../base/identity/auth-options.ts";
 import type { Variables } from "../../base/process/environment.ts";
+import type { FairMode } from "../../parts/messages/job-route.ts";
 
 export interface NeededTable extends RequiredTable {
   readonly variable: string;
@@ -23,13 +24,18 @@ export interface NeededTable extends RequiredTable {
 
 export type NeededQueue = ReturnType<typeof neededQueue>;
 
-export type NeededBus = ReturnType<typeof neededBus>;
+export interface NeededBus extends ReturnType<typeof neededBus> {
+  /** Whether its rule sets the message group of events. */
+  readonly isFair: boolean;
+}
 
 export interface Needs {
   /** The configuration table, which every server has, comes first. */
   readonly tables: readonly [NeededTable, ...NeededTable[]];
   readonly events: NeededQueue | undefined;
   readonly jobs: NeededQueue | undefined;
+  /** The fair queue of jobs. With `off`, the server neither needs nor reads it. */
+  readonly fair: { readonly mode: FairMode; readonly queue: NeededQueue } | undefined;
   readonly bus: NeededBus | undefined;
   readonly parameters: {
     /** Path of override parameters: `/app` for `/app/<feature>/<key name>`. */
@@ -40,14 +46,20 @@ export interface Needs {
   readonly isIsolated: boolean;
 }
 
+export const fairSteps = ["off", "receive", "send", "events"] as const;
+
+/** Steps of a deployment to fair queues. With `events`, the rule also sets message groups. */
+export type FairStep = (typeof fairSteps)[number];
+
 /** Reads declarations only, and does not call AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
-  { env = {}, prefix }: { env?: Variables; prefix?: string } = {},
+  given: { env?: Variables; prefix?: string; fair?: FairStep } = {},
 ): Needs {
+  const { env = {}, prefix, fair = "off" } = given;
   const source = options.dynamodb?.prefix ?? "keelson";
   const start = prefix ?? source;
-  const names = messagingNames(start, env);
+  const names = messagingNames(start, env, fair === "events" ? "send" : fair);
   const needed = (table: TableDeclaration) =>
     neededTable(table, physicalTableName(table.name, start, env), keepsInClaims(options));
   const [config, ...others] = allTables(registry);
@@ -56,7 +68,13 @@ export function needsOf(
     tables: [needed(config), ...others.map(needed)],
     events: consumed.length > 0 ? neededQueue("events", names.events) : undefined,
     jobs: usesMessages(registry) ? neededQueue("jobs", names.jobs) : undefined,
-    bus: registry.events.size > 0 ? neededBus(names.bus, source, consumed) : undefined,
+    fair: usesMessages(registry)
+      ? { mode: names.fairMode, queue: neededQueue("fair-jobs", names.fairJobs) }
+      : undefined,
+    bus:
+      registry.events.size > 0
+        ? { ...neededBus(names.bus, source, consumed), isFair: fair === "events" }
+        : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
     hasAuthSecret: !namesTokens(options.auth),
     isIsolated: options.isolation !== undefined && hasTenants(registry),
@@ -90,19 +108,26 @@ export function neededTable(
   };
 }
 
-export function neededQueue(kind: "events" | "jobs", name: string) {
+const queueVariables = {
+  events: "KEELSON_EVENT_QUEUE",
+  jobs: "KEELSON_JOB_QUEUE",
+  "fair-jobs": "KEELSON_FAIR_JOB_QUEUE",
+} as const;
+
+export function neededQueue(kind: keyof typeof queueVariables, name: string) {
   const isOrdered = kind === "jobs";
   return {
     kind,
     name,
     deadName: deadQueueName(queueName(name)),
     isOrdered,
-    variable: isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE",
+    variable: queueVariables[kind],
     visibilitySeconds, // the minimum; a Lambda function needs six times its own timeout
     maxReceives,
   };
 }
 
-export function queuesOf({ events, jobs }: Needs): NeededQueue[] {
-  return [events, jobs].filter((queue) => queue !== undefined);
+export function queuesOf({ events, jobs, fair }: Needs): NeededQueue[] {
+  const fairJobs = fair?.mode === "off" ? undefined : fair?.queue;
+  return [events, jobs, fairJobs].filter((queue) => queue !== undefined);
 }

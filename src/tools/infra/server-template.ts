@@ -6,7 +6,7 @@ import { type FrontName, frontNamed } from "./fronts.ts";
 import { authSecretParts, environmentOf, functionParts } from "./function-part.ts";
 import { functionsOf, type NeededFunction, type Shape } from "./functions.ts";
 import { alarmParts, metricParts, metricVariables } from "./metric-parts.ts";
-import { type Needs, needsOf } from "./needs.ts";
+import { type FairStep, type Needs, needsOf } from "./needs.ts";
 import {
   codeParameters,
   customerKeyParts,
@@ -31,6 +31,8 @@ export interface ServerTemplateOptions {
   /** Whether the front streams responses. */
   readonly stream?: boolean;
   readonly extension?: Extension;
+  /** Step of the deployment to fair queues. Default `off`. */
+  readonly fair?: FairStep;
 }
 
 const descriptions = {
@@ -50,9 +52,10 @@ export function serverTemplate(
     front = "http",
     stream = false,
     extension = { part: {}, variables: {} },
+    fair = "off",
   }: ServerTemplateOptions,
 ): Template {
-  const needs = needsOf(server, { prefix: namePrefix });
+  const needs = needsOf(server, { prefix: namePrefix, fair });
   const functions = part === "data" ? [] : functionsOf(server, needs, shape);
   const longest = Math.min(longestDataPrefix, longestFunctionPrefix(functions));
   const template = templateOf(descriptions[part], [

@@ -76,7 +76,7 @@ const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.b
 const enqueue: Grant = [
   "Enqueue",
   ["sqs:SendMessage"],
-  (place, queues) => queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
+  (place, queues) => queues.filter(({ kind }) => kind !== "events").map(place.queueArn),
 ];
 const sweep: Grant = ["SweepOutbox", dynamodb("DeleteItem", "PutItem", "Query"), outbox];
 

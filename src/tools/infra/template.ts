@@ -12,7 +12,7 @@ export type Members = Readonly<Record<string, unknown>>;
 
 export interface Resource {
   readonly Type: string;
-  readonly DeletionPolicy?: "Retain";
+  readonly DeletionPolicy?: "Retain" | "RetainExceptOnCreate";
   readonly UpdateReplacePolicy?: "Retain";
   readonly Condition?: string;
   readonly DependsOn?: string | readonly string[];

@@ -8,6 +8,7 @@ import { combined, extensionOf } from "../../infra/extension.ts";
 import { dividedFronts, type FrontName, frontNames, streamingFronts } from "../../infra/fronts.ts";
 import type { Shape } from "../../infra/functions.ts";
 import { sizeReport } from "../../infra/limits.ts";
+import { fairSteps } from "../../infra/needs.ts";
 import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
 import { type Template, templateText } from "../../infra/template.ts";
 import { bucketStatement } from "../../infra/web-front.ts";
@@ -47,6 +48,7 @@ const flags = {
     "<file>",
     "your own template to add, as JSON: resources, and variables for functions;\nmay be repeated",
   ),
+  fair: textOr("off", fairSteps.join("|"), "the step to fair queues: see docs/upgrade.md"),
   out: textOr("infra/generated", "<folder>", "the folder for <part>-<stage>.json"),
   diff: text("<file>", "prints the changes since an earlier template, without writing a file"),
   check: text(
@@ -195,11 +197,12 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
     refuse("--entry is given without --check; add --check <file>");
   const part = oneOf<ServerPart>("part", values.part, ["data", "functions", "all"]);
   const shape = oneOf<Shape>("shape", values.shape, ["one", "each"]);
+  const fair = oneOf("fair", values.fair, fairSteps);
   const wanted = values.front === undefined ? undefined : oneOf("front", values.front, frontNames);
   const front = wanted ?? "http";
   // With --check, the front comes from the template.
   if (check === undefined || wanted !== undefined) refuseFront(front, shape, values.stream);
-  return { ...values, module, part, shape, front, wanted };
+  return { ...values, module, part, shape, front, wanted, fair };
 }
 
 function refuseFront(front: FrontName, shape: Shape, isStreaming: boolean) {

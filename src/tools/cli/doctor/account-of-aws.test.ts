@@ -5,11 +5,12 @@ import { afterEach, describe, expect, test } from "vitest";
 import { type StubAnswer, type StubAws, stubAws } from "../../../../test/support/stub-aws.ts";
 import { configTable, onceTable, outboxTable } from "../../../app/handlers/table.ts";
 import { eventRule } from "../../../aws/messaging/messaging.ts";
+import type { FairMode } from "../../../parts/messages/job-route.ts";
 import { neededQueue, neededTable } from "../../infra/needs.ts";
 import { busChecks } from "./bus.ts";
 import { CallError, type Check, outcomeOf } from "./outcome.ts";
 import { type Place, placeOf, type ServiceName, withClient } from "./place.ts";
-import { askedQueue, queueChecks } from "./queues.ts";
+import { askedQueue, fairCheck, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
 // What only AWS answers: a stub in its place, which nobody takes for an emulator.
@@ -428,6 +429,53 @@ describe("a queue in AWS", () => {
     ]);
   });
 
+  test.each<[FairMode, number | undefined, string[]]>([
+    ["off", undefined, ["ok", "none"]],
+    ["off", 0, ["ok", "none"]],
+    [
+      "off",
+      3,
+      [
+        ...["fail", "6 messages, and KEELSON_FAIR_JOBS is off: nothing reads these"],
+        "export KEELSON_FAIR_JOBS=receive",
+      ],
+    ],
+    [
+      "receive",
+      3,
+      [
+        "warn",
+        "6 messages, and KEELSON_FAIR_JOBS is receive: roll back further once the queue is empty",
+      ],
+    ],
+    [
+      "send",
+      3,
+      [
+        "ok",
+        "6 messages, and KEELSON_FAIR_JOBS is send: go back to receive before an older version",
+      ],
+    ],
+  ])(
+    "that is fair is checked with %s for %s messages that older versions do not read",
+    async (mode, waiting, outcome) => {
+      const attributes = {
+        ApproximateNumberOfMessages: `${waiting}`,
+        ApproximateNumberOfMessagesNotVisible: `${waiting}`,
+        ApproximateNumberOfMessagesDelayed: "0",
+      };
+      const place = await at("sqs", queues(waiting === undefined ? {} : { fair: attributes }));
+      const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
+      const check = fairCheck(withClient(place, client), {
+        mode,
+        queue: neededQueue("fair-jobs", "fair"),
+      });
+      expect(await came([check], "queue fair: messages that older versions do not read")).toEqual(
+        outcome,
+      );
+    },
+  );
+
   test.each<[number | string, string]>([
     [2, "warn"],
     [3, "ok"],
@@ -489,6 +537,7 @@ describe("a bus in AWS", () => {
       source: "my.app",
       rule: eventRule("my.app"),
       consumed,
+      isFair: false,
     };
     return came(
       busChecks(withClient(place, new EventBridgeClient(place.options)), bus, {

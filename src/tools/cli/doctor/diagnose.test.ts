@@ -133,6 +133,9 @@ describe("a server with everything it needs", () => {
       "ok queue keelson-events: dead letters",
       "ok queue keelson-jobs.fifo",
       "ok queue keelson-jobs.fifo: dead letters",
+      "ok queue keelson-jobs",
+      "ok queue keelson-jobs: dead letters",
+      "ok queue keelson-jobs: messages that older versions do not read",
       "ok bus keelson",
       "ok bus keelson: rules",
       "skip queue keelson-events: policy",
@@ -193,6 +196,19 @@ describe("the check of message signatures", () => {
   });
 });
 
+test("a server on AWS needs no fair queue unless KEELSON_FAIR_JOBS says so", async () => {
+  const queuesOf = async (env: Record<string, string>) => {
+    const findings = await look({ AWS_ENDPOINT_URL_SQS: "https://sqs.invalid:1", ...env });
+    return findings.map(({ name }) => name).filter((name) => name.startsWith("queue keelson-jobs"));
+  };
+  const ordered = ["queue keelson-jobs.fifo", "queue keelson-jobs.fifo: dead letters"];
+  const unread = "queue keelson-jobs: messages that older versions do not read";
+  expect(await queuesOf({})).toEqual([...ordered, unread]);
+  expect(await queuesOf({ KEELSON_FAIR_JOBS: "receive" })).toEqual([
+    ...[...ordered, "queue keelson-jobs", "queue keelson-jobs: dead letters", unread],
+  ]);
+});
+
 describe("a missing resource", () => {
   test("is reported with the command that creates it, and checks that depend on it are skipped", async () => {
     const findings = await look({
@@ -236,6 +252,11 @@ describe("a missing resource", () => {
         "queue no-jobs.fifo",
         "it does not exist",
         `aws sqs create-queue --queue-name no-jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30,MaximumMessageSize=1048576 ${at}`,
+      ],
+      [
+        "queue no-jobs",
+        "it does not exist",
+        `aws sqs create-queue --queue-name no-jobs --attributes VisibilityTimeout=30,MaximumMessageSize=1048576 ${at}`,
       ],
       ["bus no-bus", "it does not exist", `aws events create-event-bus --name no-bus ${at}`],
     ]);

@@ -5,7 +5,7 @@ import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { openParameters } from "../../../aws/clients/ssm.ts";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { Variables } from "../../../base/process/environment.ts";
-import { needsOf } from "../../infra/needs.ts";
+import { needsOf, queuesOf } from "../../infra/needs.ts";
 import { inTime } from "../setup/define-command.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
@@ -13,7 +13,7 @@ import { type Check, type Outcome, outcomeOf } from "./outcome.ts";
 import { parameterChecks, ringlessChecks } from "./parameters.ts";
 import { placeOf, type ServiceName, withClient } from "./place.ts";
 import { isolationChecks, messageChecks } from "./protection.ts";
-import { askedQueue, queueChecks } from "./queues.ts";
+import { askedQueue, fairCheck, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
 export interface Finding extends Outcome {
@@ -45,11 +45,11 @@ export async function diagnose(
     ...{ attemptMs: timeoutMs, totalMs: timeoutMs },
   });
   try {
-    const { tables, bus, parameters, isIsolated, ...needs } = needsOf(server, { env });
-    const [events, jobs] = [needs.events, needs.jobs].map(
-      (queue) => queue && askedQueue(queuesAt, queue),
-    );
-    const queues = [events, jobs].filter((queue) => queue !== undefined);
+    // Like a server on an emulator, which has no older version beside it.
+    const needs = needsOf(server, { env, fair: sqs.isEmulator ? "send" : "off" });
+    const { tables, bus, parameters, isIsolated } = needs;
+    const queues = queuesOf(needs).map((queue) => askedQueue(queuesAt, queue));
+    const events = queues.find(({ wanted }) => wanted.kind === "events");
     const checks: Check[] = [
       ...accountChecks(timed, clock, tables[0].tableName),
       ...tables.flatMap((table) => tableChecks(tablesAt, table)),
@@ -58,6 +58,7 @@ export async function diagnose(
       ...messageChecks(server),
       ...(isIsolated ? isolationChecks(server, env, sts) : []),
       ...queues.flatMap((queue) => queueChecks(queuesAt, queue)),
+      ...(needs.fair === undefined ? [] : [fairCheck(queuesAt, needs.fair)]),
       ...(bus === undefined ? [] : busChecks(busAt, bus, { queue: events, place: sqs })),
     ];
     return await Promise.all(checks.map((check) => carriedOut(check, timeoutMs)));

@@ -1,7 +1,8 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
+import { fairModeVariable } from "../../../aws/messaging/messaging.ts";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import { serviceSizes } from "../../../base/sizes/service-sizes.ts";
-import type { NeededQueue } from "../../infra/needs.ts";
+import type { NeededQueue, Needs } from "../../infra/needs.ts";
 import {
   after,
   asked,
@@ -58,6 +59,27 @@ function findQueue({ send }: Queues, nameOrUrl: string): Promise<FoundQueue | un
     const attributes = Attributes as FoundQueue["attributes"];
     return { url: String(QueueUrl), arn: String(attributes["QueueArn"]), attributes };
   });
+}
+
+/** Messages that a version before the fair queue, or one with `KEELSON_FAIR_JOBS=off`, does not read. */
+export function fairCheck(place: Queues, { mode, queue }: NonNullable<Needs["fair"]>): Check {
+  return check(
+    `queue ${queueName(queue.name)}: messages that older versions do not read`,
+    async () => {
+      const found = await findQueue(place, queue.name);
+      const waiting = [
+        "ApproximateNumberOfMessages",
+        "ApproximateNumberOfMessagesNotVisible",
+        "ApproximateNumberOfMessagesDelayed",
+      ].reduce((sum, name) => sum + Number(found?.attributes[name] ?? 0), 0);
+      if (waiting === 0) return fine("none");
+      const says = `${waiting} messages, and ${fairModeVariable} is ${mode}`;
+      if (mode === "off")
+        return wrong(`${says}: nothing reads these`, `export ${fairModeVariable}=receive`);
+      if (mode === "receive") return doubtful(`${says}: roll back further once the queue is empty`);
+      return fine(`${says}: go back to receive before an older version`);
+    },
+  );
 }
 
 export function setAttributes(place: Place, url: string, attributes: string): string {
