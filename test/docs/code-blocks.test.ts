@@ -7,6 +7,7 @@ import { openApi } from "../../src/tools/cli/commands/document-command.ts";
 import { usage as infraUsage } from "../../src/tools/cli/commands/infra-command.ts";
 import { usage as initUsage } from "../../src/tools/cli/commands/init-command.ts";
 import { usage as keyRingUsage } from "../../src/tools/cli/commands/key-ring-command.ts";
+import { usage as limitsUsage } from "../../src/tools/cli/commands/limits-command.ts";
 import { usage as outboxUsage } from "../../src/tools/cli/commands/outbox-command.ts";
 import { usage as stepsUsage } from "../../src/tools/cli/commands/steps-command.ts";
 import { usage as tenantUsage } from "../../src/tools/cli/commands/tenant-command.ts";
@@ -215,6 +216,7 @@ function isCommand([command, action, ...options]: readonly string[]): boolean {
     return apiKeysUsage.includes(`keelson api-keys ${action} `) && names.length === 0;
   if (command === "steps")
     return [`keelson steps ${action} `, ...names].every((name) => stepsUsage.includes(name));
+  if (command === "limits") return limitsUsage.includes(`keelson limits ${action} `);
   if (command === "tenant")
     return [`keelson tenant ${action} `, ...names].every((name) => tenantUsage.includes(name));
   const usage = new Map([

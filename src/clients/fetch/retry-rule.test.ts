@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { errorCodes } from "../../base/errors/errors.ts";
-import { isRetried, mayBeRetried, pauseAfter, retryAfterMs } from "./retry-rule.ts";
+import { isRetried, mayBeRetried, pauseAfter, rateLimitMs, retryAfterMs } from "./retry-rule.ts";
 
 test("retries only keelson's temporary errors", () => {
   const retried = Object.entries(errorCodes).filter(
@@ -97,4 +97,18 @@ test("a pause is never shorter than the server asks, and at most ten seconds lon
       },
     ),
   );
+});
+
+test.each([
+  ['"a";r=0;t=12', 12_000],
+  ['"a";r=0;t=12, "b"; r=0; t=40', 40_000],
+  ['"a";r=5;t=12, "b";r=0;t=3', 3_000],
+  ['"a;r=0;t=9";r=5;t=12', 0],
+  ['"a\\"b,c";t=7;r=0;pk=:YQ==:', 7_000],
+  ['"a";r=0', 0],
+  ['"a";r=0;t=-1', 0],
+  ["", 0],
+])("waits for the limits in RateLimit that admit nothing: %s", (field, ms) => {
+  expect(rateLimitMs(new Headers({ ratelimit: field }))).toBe(ms);
+  expect(rateLimitMs(new Headers())).toBe(0);
 });

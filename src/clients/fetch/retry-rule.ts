@@ -58,6 +58,20 @@ export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): numb
   return Math.max(0, until - (httpDate(headers.get("date") ?? "") ?? nowMs));
 }
 
+/**
+ * Returns the longest `t` of the limits in `RateLimit` that admit no request (`r=0`), in
+ * milliseconds, 0 without such a limit.
+ */
+export function rateLimitMs(headers: Pick<Headers, "get">): number {
+  const field = (headers.get("ratelimit") ?? "").replace(/"(?:[^"\\]|\\.)*"/g, "");
+  const waits = field.split(",").map((limit) => {
+    const parameters = limit.split(";").map((parameter) => parameter.trim());
+    const seconds = parameters.find((parameter) => /^t=\d{1,9}$/.test(parameter))?.slice(2);
+    return parameters.includes("r=0") ? Number(seconds ?? 0) : 0;
+  });
+  return Math.max(...waits) * 1_000;
+}
+
 /** Waits. Rejects with the signal's reason as soon as the signal aborts. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

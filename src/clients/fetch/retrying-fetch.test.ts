@@ -145,6 +145,7 @@ test.each([
   failing(503, "config_unavailable", { "retry-after": "1" }),
   failing(503, "isolation_unavailable", { "retry-after": "1" }),
   failing(503, "archive_busy", { "retry-after": "1" }),
+  failing(429, "sms_limit", { ratelimit: '"sms";r=0;t=1' }),
   failing(504, "timeout", { "retry-after": "1" }),
 ])("retries a transient error after the pause that Retry-After asks for: case %#", async (step) => {
   steps = [step];

@@ -1,5 +1,12 @@
 import { identifiedRequest } from "./identified-request.ts";
-import { isRetried, mayBeRetried, pauseAfter, retryAfterMs, wait } from "./retry-rule.ts";
+import {
+  isRetried,
+  mayBeRetried,
+  pauseAfter,
+  rateLimitMs,
+  retryAfterMs,
+  wait,
+} from "./retry-rule.ts";
 
 /** Options of {@link retryingFetch}. */
 export interface RetryingFetchOptions {
@@ -82,7 +89,7 @@ export function createRetryingFetch(
       request.signal.throwIfAborted();
       if (response !== undefined && !retried) return response;
       if (response === undefined && !retried) throw outcome.error;
-      const askedMs = response === undefined ? 0 : retryAfterMs(response.headers, machine.now());
+      const askedMs = response === undefined ? 0 : askedOf(response, machine.now());
       const waitMs = pauseAfter(attempt, askedMs, machine.random);
       // If the pause would exceed the remaining time, the caller gets the response.
       if (isLast || machine.now() + waitMs >= untilMs) {
@@ -94,6 +101,11 @@ export function createRetryingFetch(
       await machine.wait(waitMs, request.signal);
     }
   };
+}
+
+/** Returns the pause that a response asks for, in milliseconds. */
+function askedOf({ status, headers }: Response, nowMs: number): number {
+  return Math.max(retryAfterMs(headers, nowMs), status === 429 ? rateLimitMs(headers) : 0);
 }
 
 /**
@@ -146,7 +158,8 @@ async function sendOnce(
     const { status, headers } = response;
     if (isLast || !mayBeRetried(status)) return { response, retried: false };
     const code = await codeOf(response);
-    return { response, code, retried: isRetried(status, code, headers.get("retry-after")) };
+    const asked = headers.get("retry-after") ?? (rateLimitMs(headers) > 0 ? "" : null);
+    return { response, code, retried: isRetried(status, code, asked) };
   } catch (error) {
     return { error, retried: error instanceof TypeError || late.signal.aborted };
   } finally {

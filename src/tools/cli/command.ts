@@ -17,7 +17,7 @@ import {
 } from "./setup/define-command.ts";
 
 const commands =
-  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson api-keys, keelson projection or keelson trace";
+  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson limits, keelson tenant, keelson api-keys, keelson projection or keelson trace";
 
 type Load = () => Promise<{ readonly run: RunCommand }>;
 
@@ -52,6 +52,10 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
   steps: [
     "lists steps, and resolves steps with an unknown outcome",
     () => import("./commands/steps-command.ts"),
+  ],
+  limits: [
+    "shows and resets the callers that rate limits count",
+    () => import("./commands/limits-command.ts"),
   ],
   trace: [
     "prints a request and its effects as one tree, and the stuck message",

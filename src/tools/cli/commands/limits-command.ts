@@ -1,0 +1,106 @@
+import { allRates } from "../../../app/registry/rate-limits.ts";
+import type { Runtime } from "../../../app/runtime/runtime.ts";
+import type { ListedRate } from "../../../parts/limits/rate-store.ts";
+import { windowMs } from "../../../parts/limits/rate-window.ts";
+import {
+  actionOf,
+  type CommandContext,
+  defineCommand,
+  itsEnvironment,
+  listed,
+  moduleArgument,
+  moduleOf,
+  options,
+  refuseArgument,
+  required,
+} from "../setup/define-command.ts";
+import { onItsServer } from "../setup/its-server.ts";
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson limits list <module>
+       keelson limits show <module> <tenant>
+       keelson limits reset <module> <tenant>
+
+Shows which callers the rate limits of a server count in the current windows: one line of JSON for each, with the limit, its
+configuration key, the tokens that processes have taken, the number, and the end of the window.
+
+${moduleArgument}
+${listed({ "<tenant>": "the ID of a tenant" })}
+
+list    shows the callers whose number is used up, of all tenants. It reads the whole table of claims.
+show    shows all callers of the tenant.
+reset   removes the rows of the tenant's current windows. Processes that have refused it ask again when a window of a second or
+        a minute ends, or within a minute. Until then they use the tokens that they hold.
+
+${options({})}
+
+${itsEnvironment}`,
+  flags: {},
+  maxArguments: 4,
+  run: async (_values, [given, path, tenant, ...others], context) => {
+    const action = actionOf(actions, given);
+    const module = moduleOf(path, `limits ${action}`);
+    refuseArgument(action === "list" ? tenant : others[0]);
+    if (action !== "list")
+      required(tenant, `no tenant is given; use keelson limits ${action} <module> <tenant>`);
+    await onItsServer(module, context, (runtime, there) => actions[action](runtime, tenant, there));
+    return 0;
+  },
+});
+
+const actions = { list, show, reset };
+
+async function list(
+  runtime: Runtime,
+  _tenant: string | undefined,
+  context: CommandContext,
+): Promise<void> {
+  for await (const row of currentRows(runtime, undefined, context))
+    if (row.taken >= row.number) context.print(lineOf(row));
+}
+
+async function show(
+  runtime: Runtime,
+  tenant: string | undefined,
+  context: CommandContext,
+): Promise<void> {
+  for await (const row of currentRows(runtime, tenant, context)) context.print(lineOf(row));
+}
+
+async function reset(
+  runtime: Runtime,
+  tenant: string | undefined,
+  context: CommandContext,
+): Promise<void> {
+  const rates = await (await runtime.adapters.open()).rates.open();
+  let count = 0;
+  for await (const row of currentRows(runtime, tenant, context)) {
+    await rates.remove(row);
+    count += 1;
+  }
+  context.print(`rows removed: ${count}`);
+}
+
+/** Reads the rows of limits that the server declares, in windows that have not ended. */
+async function* currentRows(
+  { adapters, server }: Runtime,
+  tenant: string | undefined,
+  { clock }: CommandContext,
+): AsyncGenerator<ListedRate> {
+  const declared = new Set(allRates(server).map(({ facts }) => facts.id));
+  const rates = await (await adapters.open()).rates.open();
+  for await (const row of rates.list(tenant))
+    if (declared.has(row.limit.id) && endOf(row) > clock.now()) yield row;
+}
+
+function endOf({ startMs, limit }: ListedRate): number {
+  return startMs + windowMs[limit.window];
+}
+
+function lineOf(row: ListedRate): string {
+  const { limit, tenantId, text, number } = row;
+  const { id, key, window } = limit;
+  const until = new Date(endOf(row)).toISOString();
+  const taken = Math.min(row.taken, number);
+  return JSON.stringify({ limit: id, key, tenantId, of: text, window, taken, number, until });
+}
