@@ -6,16 +6,16 @@ const planInput = z.object({});
 const planOutput = z.object({ plan: z.enum(["free", "pro"]) });
 const month = z.object({ month: z.string().regex(/^\d{4}-\d{2}$/) });
 
-/** Who pays; everybody else tries it out. */
+/** Tenants on the paid plan; all other tenants have the trial plan. */
 const customers = ["acme"];
 
-/** What the developer of an application decides when building the feature. */
+/** Options that the application's developer sets when building the feature. */
 export interface BillingOptions {
   /** Charges at the payment provider. */
   readonly charge: ChargePlan;
 }
 
-/** Which plan a tenant is on, and what it pays for it. */
+/** Plans of tenants, and charges for them. */
 export const createBillingFeature = ({ charge }: BillingOptions) =>
   defineFeature("billing", (r) => {
     const currentPlan = r.query("plan.current", {
@@ -31,8 +31,8 @@ export const createBillingFeature = ({ charge }: BillingOptions) =>
       handler: async (ctx, payload) => {
         const { tenantId } = ctx.user;
         if (tenantId === undefined)
-          throw new PermanentError("a plan belongs to a tenant, and the charge has none");
-        // No transaction holds what a provider does: a job that dies and runs again charges with the same key.
+          throw new PermanentError("a plan belongs to a tenant, and the charge has no tenant");
+        // No transaction can include the provider: a job that crashes and runs again charges with the same key.
         const { id } = await ctx.step("charge", { ifUnknown: "retry" }, (key) =>
           charge({ tenantId, cents: 4_900, ...payload }, key),
         );

@@ -7,7 +7,7 @@ import {
 } from "keelson";
 import type { CurrentPlan } from "./billing.ts";
 
-/** Every configurable variable of the feature, declared once, each at the level of who changes it. */
+/** Every configurable variable of the feature, declared once, each at the level of the person who changes it. */
 export function declareConfig(r: FeatureBuilder, currentPlan: CurrentPlan) {
   return r.config({
     keys: {
@@ -21,7 +21,7 @@ export function declareConfig(r: FeatureBuilder, currentPlan: CurrentPlan) {
         bounds: { min: 60, max: 604_800 },
         allowPerRequest: true,
       }),
-      // Money decides, so the value is computed from the plan; a stored row still wins.
+      // The value depends on the plan, so it is computed; a stored row takes precedence.
       storageQuotaMb: createTenantConfig("number", {
         computed: async (ctx) => ((await ctx.query(currentPlan, {})).plan === "pro" ? 5_000 : 100),
       }),

@@ -17,21 +17,21 @@ import type { CurrentPlan } from "./billing.ts";
 import { declareConfig } from "./config.ts";
 import { presignDownload } from "./storage.ts";
 
-/** From a byte up: DynamoDB stores no number that is much smaller. */
+/** At least a byte: DynamoDB cannot store much smaller numbers. */
 const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().min(0.000001) });
 const file = z.object({ id: z.string(), name: z.string(), sizeMb: z.number() });
 const fileId = z.object({ id: z.string().max(100) });
 const nothing = z.undefined();
-/** What a write of files may answer with beside keelson's own errors. */
+/** Errors of the writes of files, in addition to keelson's own errors. */
 const errors = { maintenance: 503 };
 const row = file.extend({ createdAt: z.string(), scannedAt: z.string().optional() });
 type Row = z.infer<typeof row>;
 const fileCreated = z.object({ id: z.string(), sizeMb: z.number() });
 const fileDeleted = fileCreated;
 
-/** What the developer of an application decides when building the feature. */
+/** Options that the application's developer sets when building the feature. */
 export interface FilesOptions {
-  /** Endings of file names that are taken, `".pdf"` for example; `"*"` takes every name. */
+  /** Accepted endings of file names, for example `".pdf"`; `"*"` accepts every name. */
   readonly accept: readonly string[];
   readonly currentPlan: CurrentPlan;
 }
@@ -40,10 +40,10 @@ export interface FilesOptions {
 export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
   defineFeature("files", (r) => {
     const config = declareConfig(r, currentPlan);
-    // Rows begin with their tenant, and handlers reach those of their own.
+    // Keys of rows start with their tenant, and handlers reach only the rows of their caller's tenant.
     const table = r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
     const keyOf = (ctx: TenantOf, id: string) => table.key(ctx, "files", id);
-    // The same files in the order of their names.
+    // The same files, ordered by name.
     const nameKeyOf = (ctx: TenantOf, { name, id }: Pick<Row, "name" | "id">) =>
       table.key(ctx, "names", `${name}#${id}`);
     const created = r.event("file.created", fileCreated, { keep: true });
@@ -101,7 +101,7 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
       },
     });
 
-    // What files take up, so that the quota reads one row and not all of them.
+    // The total size of the files, so that the quota reads one row instead of all rows.
     const usage: Projection = r.projection("files.usage", {
       version: 1,
       on: [
@@ -218,7 +218,7 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
       input: fileCreated.pick({ id: true }),
       handler: async (ctx, { id }) => {
         if (ctx.user.tenantId === undefined)
-          throw new PermanentError("a file belongs to a tenant, and the scan has none");
+          throw new PermanentError("a file belongs to a tenant, and the scan has no tenant");
         const scanned = {
           TableName: table.name,
           Key: keyOf(ctx, id),
@@ -226,13 +226,13 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
           ConditionExpression: "attribute_exists(pk)",
           ExpressionAttributeValues: { ":now": new Date().toISOString(), ":one": 1 },
         };
-        // Before the commit: a scan that is done again sends the same message, and one that is done never less than one.
+        // Before the commit: a repeated scan sends the same message, and a completed scan has sent at least one.
         await ctx.delivery.send("log", { text: "the file was scanned", file: id });
         try {
           await ctx.commit([{ Update: scanned }], undefined);
         } catch (error) {
           if (!(error instanceof CommitConditionError)) throw error;
-          ctx.log.info("file.gone", { id }); // deleted meanwhile: there is nothing to scan
+          ctx.log.info("file.gone", { id }); // deleted in the meantime
         }
       },
     });
@@ -240,7 +240,7 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
     return { config, create, remove, created, deleted, scan };
   });
 
-/** Files in the order of their IDs are in that of time: a UUID of version 7 (RFC 9562). */
+/** Returns a UUID of version 7 (RFC 9562), so that the order of IDs is the order of creation. */
 function newFileId(): string {
   const time = Date.now().toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;

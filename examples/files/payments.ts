@@ -1,4 +1,4 @@
-/** What is charged: the plan of a tenant, for a month. */
+/** A charge: the plan of a tenant for a month. */
 export interface Charge {
   readonly tenantId: string;
   /** For example `2026-11`. */
@@ -6,13 +6,13 @@ export interface Charge {
   readonly cents: number;
 }
 
-/** Charges, and once for equal keys, however often it is called. */
+/** Charges once for equal keys, even if it is called several times. */
 export type ChargePlan = (
   charge: Charge,
   idempotencyKey: string,
 ) => Promise<{ readonly id: string }>;
 
-/** Stands in for a payment provider: nobody pays. */
+/** Replaces a payment provider; does not charge any money. */
 export const chargeNobody: ChargePlan = async (_charge, idempotencyKey) => ({
   id: `nobody-${idempotencyKey}`,
 });

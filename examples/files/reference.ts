@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { access, defineFeature, reply } from "keelson";
 
-/** Nothing is loaded from elsewhere, and nothing is sent there. Scalar writes styles of its own. */
+/** Prevents requests to other origins. Scalar adds its own styles. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -17,7 +17,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** What Scalar would ask of its own servers. */
+/** Features of Scalar that would call its servers. */
 const configuration = {
   url: "/openapi.json",
   withDefaultFonts: false,

@@ -3,14 +3,14 @@ import { createBillingFeature } from "./billing.ts";
 import { createFilesFeature } from "./files.ts";
 import { chargeNobody } from "./payments.ts";
 
-// The level "feature option": what the application's developer decides here, at build time.
+// The level "feature option": the application's developer sets these values here, at build time.
 const billing = createBillingFeature({ charge: chargeNobody });
 export const files = createFilesFeature({ accept: ["*"], currentPlan: billing.currentPlan });
 
-// Where a deployment keeps its parameters in SSM: the overrides of the level "app boot", and the key ring beside them.
+// The path of a deployment's parameters in SSM: the app-boot overrides, and the key ring next to them.
 const { FILES_PARAMETERS: parameters } = process.env;
 
-/** The server, and what is in it for development alone. */
+/** The server, including the parts that only development uses. */
 export const createServer = (...more: readonly Feature[]) =>
   buildServer({
     features: [files, billing, ...more],

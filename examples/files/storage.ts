@@ -8,20 +8,20 @@ const needsPlaceholder =
   (NODE_ENV === "development" || NODE_ENV === "test") && AWS_ACCESS_KEY_ID === undefined;
 
 /**
- * Where the bytes of a file are kept. The level "hardcoded" of the configuration: what keeps
- * tenants apart is no setting.
+ * The storage location of a file's bytes. This is the level "hardcoded" of the configuration: the
+ * isolation of tenants is not a setting.
  */
 export function storageKey(tenantId: string, fileId: string): string {
   return `tenants/${encodeURIComponent(tenantId)}/files/${encodeURIComponent(fileId)}`;
 }
 
-/** Signs a URL under which S3 hands out a file for `expiresSeconds` seconds; S3 answers 404 where there is none. */
+/** Signs a URL under which S3 hands out a file for `expiresSeconds` seconds; S3 answers 404 if it does not exist. */
 export async function presignDownload(
   tenantId: string,
   fileId: string,
   expiresSeconds: number,
 ): Promise<string> {
-  // Loaded when it is asked for: the other routes start without it.
+  // Loaded on demand: the other routes start without it.
   const [{ GetObjectCommand, S3Client }, { getSignedUrl }] = await Promise.all([
     import("@aws-sdk/client-s3"),
     import("@aws-sdk/s3-request-presigner"),

@@ -1,4 +1,4 @@
-// Bundles src/lambda.ts into dist/, what a Lambda function's archive holds: its handler is `lambda.http`. With `--front web`, dist/
+// Bundles src/lambda.ts into dist/, the content of a Lambda function's archive: its handler is `lambda.http`. With `--front web`, dist/
 // also holds a Web Function, which runs src/main.ts.
 import { rmSync } from "node:fs";
 import { parseArgs } from "node:util";

@@ -16,11 +16,11 @@ const note = z.object({ id: z.string(), text: z.string() });
 export const notes = defineFeature("notes", (r) => {
   const config = r.config({
     keys: {
-      // Each tenant may have its own: PUT /config/notes:config:max-length.
+      // Each tenant may have its own value: PUT /config/notes:config:max-length.
       maxLength: createTenantConfig("number", { default: 140, bounds: { min: 1, max: 10_000 } }),
     },
   });
-  // Each tenant reaches its own rows alone: `table.key` begins them with the tenant.
+  // Each tenant reaches only its own rows: `table.key` puts the tenant first in their keys.
   const table = r.table("notes", { partitionKey: "pk", sortKey: "id", tenant: true });
 
   r.write("note.create", {

@@ -1,5 +1,5 @@
 import { buildServer } from "keelson";
 import { notes } from "./notes.ts";
 
-/** What both hosts run. Building it starts nothing. */
+/** The server that both hosts run. Building it does not start it. */
 export const server = buildServer({ features: [notes] });

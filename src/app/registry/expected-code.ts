@@ -42,7 +42,7 @@ export function isExpected(
   }
 }
 
-/** Whether a limit applies to the route of a handler. keelson's own routes have none. */
+/** Whether a limit applies to the route of a handler. keelson's own routes do not have limits. */
 export function isRateLimited(
   { feature, rateLimit }: Partial<Pick<HandlerDeclaration, "feature" | "rateLimit">>,
   { registry, options }: Pick<DeclaredServer, "registry" | "options">,

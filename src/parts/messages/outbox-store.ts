@@ -16,7 +16,7 @@ export interface OutboxRow {
 }
 
 export interface OutboxStore {
-  /** Returns one row, or for a text above 384 KiB a head and its parts. */
+  /** Returns one row, or a head and its parts if the message exceeds 384 KiB. */
   items(row: OutboxRow): readonly TransactionItem[];
   remove(row: OutboxRow): Promise<void>;
   /** Moves a row out of its shard, so that it is not sent. Returns whether it still existed. */

@@ -67,7 +67,7 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
     return session;
   }
 
-  /** Forgets a tenth at once, because iterating a `Map` passes over every entry deleted before. */
+  /** Forgets a tenth together, because iterating a `Map` passes over every entry deleted before. */
   function forgetOldest(): void {
     for (const key of sessions.keys()) {
       if (sessions.size <= Math.ceil(most * 0.9)) return;

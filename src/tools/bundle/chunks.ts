@@ -87,7 +87,7 @@ const outside: ModuleFacts = {
   dynamicallyImportedIds: [],
 };
 
-/** Top-level statements begin their lines. Another line that matches costs a file more. */
+/** Top-level statements start at the beginning of a line. Another line that matches costs a file more. */
 function isAwaiting({ isEntry, code }: ModuleFacts): boolean {
   return isEntry && /^(?:export )?(?:(?:const|let|var) [^=]+=\s*)?await\b/m.test(code ?? "");
 }

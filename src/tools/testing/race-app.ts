@@ -175,7 +175,7 @@ export async function openRaceApp(stack: RaceStack, tenant: RaceTenant, processe
 
 const noBytes = new Uint8Array(0);
 
-/** Sends a request without a socket. Its caller is one that a gateway has identified. */
+/** Sends a request without a socket. A gateway has identified its caller. */
 function fetched(
   runtime: RaceProcess["runtime"],
   auth: RaceStack["auth"],

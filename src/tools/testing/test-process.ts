@@ -148,7 +148,7 @@ export interface Recorded {
   readonly events: SharedEvent[];
   readonly jobs: JobMessage[];
   readonly deliveries: SentDelivery[];
-  /** All messages sent, each once, for an app that reads no queue. */
+  /** All messages sent, each once, for an app that does not read queues. */
   readonly unread?: (SharedEvent | JobMessage)[];
 }
 

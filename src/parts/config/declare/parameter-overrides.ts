@@ -20,7 +20,7 @@ export interface ConfigParameter {
 }
 
 /**
- * A parameter is named `<path>/<feature>/<key name>`, with the key name in kebab case or as declared.
+ * The name of a parameter is `<path>/<feature>/<key name>`, with the key name in kebab case or as declared.
  * A parameter with the former name of a key applies only if no parameter has the current name, so that
  * parameters can be renamed while processes of both versions start. Never throws: problems name the parameter, but
  * never contain the value of an encrypted key or a SecureString.

@@ -157,7 +157,7 @@ export function createFirstSeen(limit: number): (name: string) => boolean {
     if (names.has(name)) return false;
     names.add(name);
     if (names.size > limit)
-      // Forgets a tenth at once, because iterating a `Set` passes over every entry deleted before.
+      // Forgets a tenth together, because iterating a `Set` passes over every entry deleted before.
       for (const oldest of names) {
         if (names.size <= Math.ceil(limit * 0.9)) break;
         names.delete(oldest);
