@@ -1,6 +1,7 @@
 export { defineFeature, type Feature } from "./app/features/feature.ts";
 export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-builder.ts";
 export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
+export type { Concurrency } from "./app/handlers/concurrency.ts";
 export type {
   Answer,
   Awaitable,

@@ -26,6 +26,7 @@ const parts: Readonly<Record<string, readonly string[]>> = {
   "${logPrefix}.replayed": ["once.replayed", "event.replayed", "job.replayed", "schedule.replayed"],
   "${logPrefix}.failed": ["event.failed", "job.failed", "schedule.failed"],
   "${logPrefix}.limited": ["event.limited", "job.limited"],
+  "${logPrefix}.waiting": ["event.waiting", "job.waiting"],
   "${logPrefix}.${line.message}": settled(),
   "${kind}.completed": [
     "event.completed",

@@ -59,7 +59,7 @@ async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
       input = await hooks.before(contexts.of("hook"), input);
       commits.open();
     }
-    returned = await work.handle(contexts.of("handler"), input);
+    returned = await work.handle(contexts.of("handler"), input, run);
   } catch (error) {
     await commits.abandon();
     throw error;

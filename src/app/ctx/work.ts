@@ -3,7 +3,7 @@ import type { CommitItem } from "../../base/types/database.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
-import type { Run } from "../../parts/once/claimed-run.ts";
+import type { Run, RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../handlers/effects.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
@@ -41,7 +41,7 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "nowMs" | "log
   /** Of the run's events and jobs. The scope adds the originator. */
   readonly cause: Omit<Cause, "originator">;
   readonly input?: unknown;
-  handle(ctx: PipelineContext, input: unknown): Result | Promise<Result>;
+  handle(ctx: PipelineContext, input: unknown, run: RunParts): Result | Promise<Result>;
   /**
    * Converts the result that the handler returns without a commit. Default: unchanged.
    * @throws any error, with the consequences of an error of the handler.

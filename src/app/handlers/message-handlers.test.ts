@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { unplaced } from "../../../test/support/unplaced.ts";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { ServerOptions } from "../registry/options.ts";
@@ -56,6 +57,10 @@ const undeclared = {
 };
 const badJob = { rule: "job-name", fix: 'use two kebab-case words, for example "file.scan"' };
 const badScope = { rule: "dedup-scope", fix: 'use "tenant" or "user"' };
+const badLimits = {
+  rule: "concurrency",
+  fix: "use { perTenant: 2 } or { total: 10 }, from 1 to 1,000, or number keys",
+};
 const badChannel = {
   rule: "channel-name",
   fix: "name it with lower-case letters, digits and hyphens",
@@ -179,10 +184,15 @@ const consumers: readonly Case[] = [
     (r) => r.on("item.made", { name: "wait", handler: run, delay: 5 }),
     {
       rule: "unknown-option",
-      fix: "known are name, handler",
+      fix: "known are name, handler, concurrency",
       key: "wrong.item.wait",
       message: 'unknown option "delay"',
     },
+  ],
+  [
+    "whose limit is a list",
+    (r) => r.on("item.made", { name: "limited", handler: run, concurrency: [2] }),
+    { ...badLimits, key: "wrong.item.limited", message: "`concurrency` is [2]" },
   ],
   [
     "without a function",
@@ -223,7 +233,7 @@ const jobs: readonly Case[] = [
     (r) => r.job("item.typo", { input: schema, handler: run, dedupkey: run }),
     {
       rule: "unknown-option",
-      fix: "did you mean `dedupKey`? known are input, handler, dedupKey, dedupScope, order",
+      fix: "did you mean `dedupKey`? known are input, handler, dedupKey, dedupScope, order, concurrency",
       key: "wrong.item.typo",
       message: 'unknown option "dedupkey"',
     },
@@ -247,6 +257,42 @@ const jobs: readonly Case[] = [
     "whose dedupScope is null",
     (r) => r.job("item.scopeless", { input: schema, handler: run, dedupScope: null }),
     { ...badScope, key: "wrong.item.scopeless", message: "`dedupScope` is null" },
+  ],
+  ...[
+    0,
+    "2",
+    {},
+    { perTenant: 0 },
+    { perTenant: 1.5 },
+    { total: 1_001 },
+    { each: 2 },
+    { total: {} },
+  ].map(
+    (concurrency, index): Case => [
+      `whose concurrency is ${JSON.stringify(concurrency)}`,
+      (r) => r.job(`item.limited-${index}`, { input: schema, handler: run, concurrency }),
+      {
+        ...badLimits,
+        key: `wrong.item.limited-${index}`,
+        message: `\`concurrency\` is ${quoted(concurrency)}`,
+      },
+    ],
+  ),
+  [
+    "with an order and a limit",
+    (r) =>
+      r.job("item.both", {
+        input: schema,
+        handler: run,
+        order: () => "a",
+        concurrency: { total: 1 },
+      }),
+    {
+      rule: "concurrency",
+      key: "wrong.item.both",
+      message: "`order` and `concurrency` do not go together: a waiting job would be overtaken",
+      fix: "leave one of them out",
+    },
   ],
 ];
 

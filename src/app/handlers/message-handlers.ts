@@ -1,12 +1,13 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { defined } from "../../base/types/defined.ts";
 import { type AnyEvent, nameOf, type ReceivedOf } from "../../base/types/handles.ts";
 import type { Channels, Events, Jobs } from "../../base/types/names.ts";
 import type { AnySchema, SchemaInput, SchemaOutput, TypedSchema } from "../../base/types/schema.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
+import { aConcurrency, type Concurrency } from "./concurrency.ts";
 import type { Awaitable } from "./handler.ts";
+import { keptDaysOf } from "./kept-days.ts";
 import type { PipelineContext, ReadContext } from "./pipeline-context.ts";
 import {
   aFunction,
@@ -49,6 +50,8 @@ export type EventOf<Event extends AnyEvent> = SharedEvent<ReceivedOf<Event>>;
 export interface ConsumerOptions<Payload> {
   /** Name in kebab case, unique among the consumers of the feature's events of this entity. */
   readonly name: string;
+  /** Runs at a time, in all processes together. Default: no limit. */
+  readonly concurrency?: Concurrency;
   readonly handler: (
     ctx: PipelineContext,
     event: NoInfer<SharedEvent<Payload>>,
@@ -101,6 +104,8 @@ export interface JobOptions<
    * enqueued. Default: no order.
    */
   readonly order?: (payload: NoInfer<Payload>) => string;
+  /** Runs at a time, in all processes together. Default: no limit. */
+  readonly concurrency?: Concurrency;
 }
 
 /** Options of a delivery channel. */
@@ -133,6 +138,7 @@ export interface ConsumerDeclaration {
   readonly type: string;
   /** Projection that handles the event instead of `run`. */
   readonly projection?: ProjectionDeclaration;
+  readonly concurrency?: Concurrency | undefined;
   readonly run: (ctx: PipelineContext, event: SharedEvent) => unknown;
 }
 
@@ -149,6 +155,7 @@ export interface JobDeclaration {
   readonly dedupKey?: ((payload: unknown) => string) | undefined;
   readonly dedupScope: "tenant" | "user";
   readonly order?: ((payload: unknown) => string) | undefined;
+  readonly concurrency?: Concurrency | undefined;
 }
 
 export interface ChannelDeclaration {
@@ -201,21 +208,10 @@ export function event(
   return { feature, type: named(type), schema: schema as StandardSchemaV1, ...keptDays };
 }
 
-const mostKeptDays = 3_650;
-
-function keptDaysOf(key: string, options: unknown, report: Report): number | undefined {
-  if (options === undefined) return undefined;
-  const { keepDays, keep } = knownOptions(key, options, ["keepDays", "keep"], report);
-  if (keep === true && keepDays === undefined) return Number.POSITIVE_INFINITY;
-  const days = Number(keepDays);
-  if (keep === undefined && Number.isInteger(keepDays) && days >= 1 && days <= mostKeptDays)
-    return days;
-  const fix = `use { keepDays: 30 }, from 1 to ${mostKeptDays}, or { keep: true } for ever`;
-  problemsOf(key, report)("event-keep", `its third argument is ${quoted(options)}`, fix);
-  return undefined;
-}
-
-const consumerRequirements = { handler: required(aFunction("pass async (ctx, event) => ...")) };
+const consumerRequirements: Requirements = {
+  handler: required(aFunction("pass async (ctx, event) => ...")),
+  concurrency: aConcurrency,
+};
 
 export function consumer(
   { feature, report }: Declaring,
@@ -226,13 +222,16 @@ export function consumer(
   const { name } = Object(options) as { readonly name?: unknown };
   const fullName = `${feature}.${type.split(".")[0]}.${named(name)}`;
   const problem = problemsOf(fullName, report);
-  const given = knownOptions(fullName, options, ["name", "handler"], report);
+  const given = knownOptions(fullName, options, ["name", "handler", "concurrency"], report);
   if (!isWord(name)) {
     const message = `name ${quoted(name)} of a consumer is not in kebab case`;
     problem("consumer-name", message, 'choose a name for its task, for example "enqueue-scan"');
   }
   requireOptions(given, consumerRequirements, problem);
-  return { feature, name: fullName, type, run: given["handler"] as ConsumerDeclaration["run"] };
+  const { handler: run, concurrency } = given as Pick<ConsumerDeclaration, "concurrency"> & {
+    readonly handler: ConsumerDeclaration["run"];
+  };
+  return { feature, name: fullName, type, run, concurrency };
 }
 
 const jobRequirements: Requirements = {
@@ -245,6 +244,7 @@ const jobRequirements: Requirements = {
     rule: "dedup-scope",
     fix: 'use "tenant" or "user"',
   },
+  concurrency: aConcurrency,
 };
 
 export function job(
@@ -254,7 +254,7 @@ export function job(
 ): JobDeclaration {
   const fullName = `${feature}.${named(name)}`;
   const problem = problemsOf(fullName, report);
-  const known = ["input", "handler", "dedupKey", "dedupScope", "order"];
+  const known = ["input", "handler", "dedupKey", "dedupScope", "order", "concurrency"];
   const given = knownOptions(fullName, options, known, report);
   requireValue("name", name, twoWords("job-name", "operation", "file.scan"), problem);
   requireOptions(given, jobRequirements, problem);
@@ -264,8 +264,14 @@ export function job(
     dedupKey,
     dedupScope = "tenant",
     order,
+    concurrency,
   } = given as unknown as JobOptions<StandardSchemaV1> & Pick<JobDeclaration, "input">;
-  return { feature, name: fullName, input, run, dedupKey, dedupScope, order };
+  if (order !== undefined && concurrency !== undefined) {
+    const message =
+      "`order` and `concurrency` do not go together: a waiting job would be overtaken";
+    problem("concurrency", message, "leave one of them out");
+  }
+  return { feature, name: fullName, input, run, dedupKey, dedupScope, order, concurrency };
 }
 
 const channelRequirements = { input: required(aSchema), send: required(aFunction()) };

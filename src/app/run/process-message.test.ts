@@ -68,6 +68,7 @@ function queueOf(more: Partial<MessageQueue> = {}) {
     holds: undefined,
     url: unused,
     send: unused,
+    sendLater: unused,
     isFinal: () => false,
     receive: unused,
     remove: unused,

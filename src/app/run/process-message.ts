@@ -37,7 +37,8 @@ export async function processMessage(
     const redelivery = queue.redeliveryMs.value ?? queue.redeliveryMs.open();
     const guard = runtime.messages.value ?? (await runtime.messages.open());
     await guard.admit(read, queue, message.id);
-    const { receives: attempt, sentMs: sinceMs } = message;
+    const attempt = attemptsOf(message, read);
+    const sinceMs = read.waited?.sinceMs ?? message.sentMs;
     const redeliveryMs = await redelivery;
     const options = { deadlineMs, attempt, sinceMs, parent: read.trace, redeliveryMs };
     outcome = await ("job" in read
@@ -47,8 +48,18 @@ export async function processMessage(
     outcome = { kind: "failed", error };
   }
   if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
+  if (outcome.kind === "handed-back" && outcome.mustWait === true) {
+    const { sendAgain } = await import("./send-again.ts");
+    const afterMs = await sendAgain(runtime, adapters, queue, message, read as ReadMessage); // safe: only a message that was read waits
+    return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
+  }
   if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);
   return fail(runtime, queue, message, outcome.error, read);
+}
+
+/** A message that has waited was sent again, which SQS counts anew. */
+function attemptsOf({ receives }: QueueMessage, read: ReadMessage | undefined): number {
+  return receives + (read?.waited?.attempts ?? 0);
 }
 
 export type ConsumeOptions = Pick<
@@ -60,8 +71,8 @@ export type ConsumeOptions = Pick<
  * Runs every consumer of an event, each exactly once (specification 6.4): a consumer that has
  * already handled the event is skipped.
  *
- * @returns the worst outcome, in this order: failed, handed back, failed permanently, processed,
- * skipped.
+ * @returns the worst outcome, in this order: failed, waiting, handed back, failed permanently,
+ * processed, skipped.
  * @throws PermanentError if the payload does not match its schema. Error if no feature of this
  * server declares the event.
  */
@@ -85,7 +96,7 @@ export async function consumeEvent(
   const shared = { ...event, payload };
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
   const outcomes = await Promise.all(
-    consumers.map(({ name, run, projection }) =>
+    consumers.map(({ name, run, projection, concurrency }) =>
       consumeOnce(runtime, adapters, {
         claimed: keyParts("event", name, eventId, tenantId),
         handler: name,
@@ -96,6 +107,7 @@ export async function consumeEvent(
         logPrefix: "event",
         kind: "event",
         event: type,
+        concurrency,
         ...options,
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
@@ -148,6 +160,7 @@ export async function runJob(
     kind: isDelivery ? "delivery" : "job",
     // The delivery itself reports an invalid payload.
     channel: typeof channel === "string" ? channel : undefined,
+    concurrency: declaration.concurrency,
     ...options,
     // A later delivery may reuse a key that its sender chose.
     hasReusableKey: typeof key === "string" && key.startsWith("="),
@@ -170,10 +183,11 @@ function keyParts(...[kind, handler, id, tenantId]: ClaimedMessage): Parameters<
   return [[kind, handler, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId];
 }
 
-const ranks = { skipped: 0, processed: 1, "handed-back": 3, failed: 4 } as const;
+const ranks = { skipped: 0, processed: 1, "handed-back": 3, failed: 5 } as const;
 
 /** A permanent failure ranks below every outcome that needs a redelivery. */
 function rank(outcome: TaskOutcome): number {
+  if (outcome.kind === "handed-back" && outcome.mustWait === true) return 4;
   return outcome.kind === "failed" && isPermanent(outcome.error) ? 2 : ranks[outcome.kind];
 }
 
@@ -187,7 +201,8 @@ async function fail(
 ): Promise<Processed> {
   const reason = String(errorLog(error).data["message"]);
   const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
-  const { id: messageId, receives } = message;
+  const messageId = message.id;
+  const receives = attemptsOf(message, read);
   const facts = { queue: queue.name, messageId, receives, reason, ...trace, ...idsOf(read) };
   try {
     const most = await queue.maxReceives();

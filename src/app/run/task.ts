@@ -2,11 +2,13 @@ import { errorLog } from "../../base/errors/describe.ts";
 import { isTypedError } from "../../base/errors/errors.ts";
 import { anonymous, type User } from "../../base/identity/access.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
+import { MustWaitError } from "../../parts/limits/must-wait.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { claimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
 import { run } from "../ctx/run.ts";
+import type { Concurrency } from "../handlers/concurrency.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TaskEnd } from "../observe/run-observer.ts";
 import type { Adapters } from "../runtime/adapters.ts";
@@ -36,6 +38,8 @@ export interface Task extends Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "c
   readonly redeliveryMs?: number | undefined;
   /** Whether other work may reuse the key later. Default `false`. */
   readonly hasReusableKey?: boolean | undefined;
+  /** Limits of the handler's runs. Default: none. */
+  readonly concurrency?: Concurrency | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
   /** See `Work.own`. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
@@ -100,15 +104,22 @@ async function claimed(
   task: Task,
   claim: OnceClaim,
 ): Promise<TaskOutcome> {
-  const { logPrefix, id } = task;
+  const { logPrefix, id, concurrency } = task;
   const { origRequestId, tenantId, userId } = task.cause;
+  const slots =
+    concurrency &&
+    (await import("./task-slots.ts")).slotsOf(adapters, task.handler, tenantId, concurrency);
   try {
+    await slots?.refuseIfFull();
     const ended = await run(scope, adapters, {
       logPrefix,
       claim,
       nowMs: scope.startMs,
       cause: { causedBy: id, origRequestId, tenantId, userId },
-      handle: (ctx) => task.run(ctx, scope),
+      handle: async (ctx, _input, run) => {
+        await slots?.enter(ctx, run);
+        return task.run(ctx, scope);
+      },
       own: task.own,
     });
     switch (ended.kind) {
@@ -131,9 +142,16 @@ async function claimed(
       scope.log.info(`${logPrefix}.limited`, { afterMs: waitMs });
       return { kind: "handed-back", afterMs: waitMs };
     }
+    if (error instanceof MustWaitError) {
+      scope.log.debug(`${logPrefix}.waiting`, { limit: error.limit });
+      return { kind: "handed-back", afterMs: 0, mustWait: true };
+    }
     const { level, data } = errorLog(error);
     scope.log[level](`${logPrefix}.failed`, data);
     return { kind: "failed", error };
+  } finally {
+    // Only now, because the run holds its slots until its claim has ended.
+    await slots?.leave();
   }
 }
 

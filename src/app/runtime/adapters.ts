@@ -7,6 +7,7 @@ import type { ConfigParameter } from "../../parts/config/declare/parameter-overr
 import type { ConfigStore, OperatorSession } from "../../parts/config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts";
 import type { RateStore } from "../../parts/limits/rate-store.ts";
+import type { Slots } from "../../parts/limits/slots.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { EqualJobStore } from "../../parts/messages/equal-jobs.ts";
 import type { JobQueues } from "../../parts/messages/job-route.ts";
@@ -44,6 +45,7 @@ export interface Adapters {
   readonly steps: Lazy<StepStore>;
   readonly apiKeys: Lazy<ApiKeyStore>;
   readonly rates: Lazy<RateStore>;
+  readonly slots: Lazy<Slots>;
   /** Ends long polls. Exists only on the embedded stack, which cannot lose a message by it. */
   endPolls?(queueUrl: string): Promise<void>;
   /** Loads the SDK, which configuration rows do not need. Absent if it is loaded. */

@@ -54,8 +54,11 @@ interface FireTask extends ReturnType<typeof fireIdentity> {
 export type TaskOutcome =
   | { readonly kind: "processed" }
   | { readonly kind: "skipped" }
-  /** A duplicate is running, for at most `afterMs` milliseconds. */
-  | { readonly kind: "handed-back"; readonly afterMs: number }
+  /**
+   * A duplicate is running, for at most `afterMs` milliseconds; or, if it `mustWait`, a limit of a
+   * message's handler is reached.
+   */
+  | { readonly kind: "handed-back"; readonly afterMs: number; readonly mustWait?: boolean }
   | { readonly kind: "failed"; readonly error: unknown };
 
 interface ScheduleRuntime {

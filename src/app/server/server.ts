@@ -218,14 +218,27 @@ export function serverInternals(server: Server): ServerInternals {
 }
 
 /** Problems of options that take the handle of a key. */
-function keyProblems({ configKeys }: Registry, options: ServerOptions): BootProblem[] {
+function keyProblems(registry: Registry, options: ServerOptions): BootProblem[] {
+  const limits = [...registry.jobs.values(), ...registry.consumers.values()].flatMap(
+    ({ name, concurrency }) =>
+      Object.entries(concurrency ?? {}).map(
+        ([limit, handle]) =>
+          [`${name}: concurrency.${limit}`, handle, "limit-key", "number"] as const,
+      ),
+  );
   const given = [
-    ["delivery.webhook.secret", options?.delivery?.webhook?.secret, "secret-key", "text"],
-    ["limits.inFlightPerTenant", options?.limits?.inFlightPerTenant, "limit-key", "number"],
-  ] as const;
+    ["delivery.webhook.secret", options?.delivery?.webhook?.secret, "secret-key", "text"] as const,
+    [
+      "limits.inFlightPerTenant",
+      options?.limits?.inFlightPerTenant,
+      "limit-key",
+      "number",
+    ] as const,
+    ...limits,
+  ];
   return given.flatMap(([key, handle, rule, type]) => {
     const { id } = Object(handle);
-    const declared = configKeys.get(id)?.definition;
+    const declared = registry.configKeys.get(id)?.definition;
     const isFit = declared?.type === type && (type === "text" || declared.scope !== "user");
     if (typeof id !== "string" || isFit) return [];
     const shared = type === "text" ? "" : " that users share";

@@ -144,6 +144,9 @@ function lazyStores(
       (await import("../stores/api-key-store.ts")).dynamoApiKeys(database, once),
     ),
     rates: lazy(async () => (await import("../stores/rate-store.ts")).dynamoRates(database, once)),
+    slots: lazy(async () =>
+      (await import("../stores/slot-store.ts")).openSlots(database, once, clock),
+    ),
     dueJobs: lazy(async () => dynamoDueJobs(database, tableName(outboxTable.name))),
     equalJobs: lazy(async () =>
       (await import("../stores/equal-job-store.ts")).dynamoEqualJobs(database, once),

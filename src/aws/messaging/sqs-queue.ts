@@ -13,6 +13,7 @@ import { isFinalSendError } from "./refusal.ts";
 /** Visibility timeout of received messages, in seconds. */
 export const visibilitySeconds = 30;
 const longestVisibilitySeconds = 43_200;
+const longestDelaySeconds = 900;
 
 /** Opens an SQS queue by its name or URL. Reads its URL and attributes once. */
 export function sqsQueue(
@@ -53,6 +54,11 @@ export function sqsQueue(
       });
       return String((await client.send(command)).MessageId);
     },
+    sendLater: async (body, group, afterMs) => {
+      const DelaySeconds = Math.min(longestDelaySeconds, Math.ceil(afterMs / 1_000));
+      const message = { MessageBody: body, MessageGroupId: group, DelaySeconds };
+      await client.send(new sdk.SendMessageCommand({ QueueUrl: await url(), ...message }));
+    },
     isFinal: isFinalSendError,
     receive: async () => {
       const command = new sdk.ReceiveMessageCommand({
@@ -84,11 +90,16 @@ export function sqsQueue(
       return true;
     },
     size: async () => {
-      const { ApproximateNumberOfMessages, ApproximateNumberOfMessagesNotVisible } =
-        await attributes("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible");
+      const found = await attributes(
+        "ApproximateNumberOfMessages",
+        "ApproximateNumberOfMessagesNotVisible",
+        "ApproximateNumberOfMessagesDelayed",
+      );
       return {
-        visible: Number(ApproximateNumberOfMessages),
-        hidden: Number(ApproximateNumberOfMessagesNotVisible),
+        visible: Number(found.ApproximateNumberOfMessages),
+        hidden:
+          Number(found.ApproximateNumberOfMessagesNotVisible) +
+          Number(found.ApproximateNumberOfMessagesDelayed),
       };
     },
   };

@@ -10,6 +10,7 @@ export type BootRule =
   | "bounds-shape"
   | "bounds-type"
   | "certificate"
+  | "concurrency"
   | "config-keys"
   | "channel-name"
   | "channel-reserved"

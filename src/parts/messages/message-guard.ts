@@ -16,6 +16,7 @@ import {
   proofOf,
   readProof,
 } from "./proof.ts";
+import { type Waited, waitedOf } from "./waited.ts";
 
 export type MessageGuard = ReturnType<typeof createMessageGuard>;
 
@@ -195,13 +196,15 @@ function provenJob(job: JobMessage, source: string): ProvenMessage {
   return { ...job, kind: "job", source, id: job.jobId };
 }
 
-export type ReadMessage =
+export type ReadMessage = { readonly waited?: Waited } & (
   | Envelope
-  | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
+  | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage })
+);
 
 /** @throws PermanentError if a message is neither an event nor a job. */
 export function readMessage(text: string): ReadMessage {
   const body = objectOf(text, "the message");
-  if (!("jobId" in body)) return openEnvelope(body);
-  return { job: openJob(body), proof: body["proof"], trace: w3cSpan(body["trace"]) };
+  const waited = waitedOf(body);
+  if (!("jobId" in body)) return { ...openEnvelope(body), waited };
+  return { job: openJob(body), proof: body["proof"], trace: w3cSpan(body["trace"]), waited };
 }

@@ -39,6 +39,8 @@ export interface MessageQueue {
     body: string,
     options: { readonly group: string; readonly deduplicationId?: string | undefined },
   ): Promise<string>;
+  /** Sends to a queue without order, with a delay of at most 15 minutes. */
+  sendLater(body: string, group: string | undefined, afterMs: number): Promise<void>;
   isFinal(error: unknown): boolean;
   /** Receives up to ten messages. Others do not see them for 30 s, or until they are returned. */
   receive(): Promise<readonly QueueMessage[]>;

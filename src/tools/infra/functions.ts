@@ -24,6 +24,7 @@ export type Duty =
   | "read-events"
   | "enqueue"
   | "consume"
+  | "wait"
   | "read-stream"
   | "sweep-outbox"
   | "later"
@@ -58,6 +59,9 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
     ...[...consumers.values(), ...jobs.values()].map(({ feature }) => feature),
     ...features.filter(({ channels }) => channels.length > 0).map(({ name }) => name),
   ];
+  const waits: Duty[] = [...consumers.values()].some(({ concurrency }) => concurrency)
+    ? ["wait"]
+    : [];
   const firing = [...schedules.values()].map(({ feature }) => feature);
   return [
     ...(shape === "each"
@@ -66,7 +70,13 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
     httpFunction(server, needs, shape),
     ...(needs.events === undefined && needs.jobs === undefined
       ? []
-      : [{ name: "queue", ...ofQueues, ...effects(registry, needs, consuming, "consume") }]),
+      : [
+          {
+            name: "queue",
+            ...ofQueues,
+            ...effects(registry, needs, consuming, "consume", ...waits),
+          },
+        ]),
     ...outboxFunctions(needs),
     ...(firing.length === 0
       ? []

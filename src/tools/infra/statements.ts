@@ -127,6 +127,14 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       (place, queues) => queues.map(place.deadQueueArn),
     ],
   ],
+  // An event above the limit of its consumer is sent again. A job needs `enqueue` or `later`.
+  wait: [
+    [
+      "SendAgain",
+      ["sqs:SendMessage"],
+      (place, queues) => queues.filter(({ kind }) => kind === "events").map(place.queueArn),
+    ],
+  ],
   "read-stream": [
     [
       "ReadStream",

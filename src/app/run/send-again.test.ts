@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import type { ReadMessage } from "../../parts/messages/message-guard.ts";
+import type { QueueMessage } from "../../parts/messages/message-queue.ts";
+import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { sendAgain } from "./send-again.ts";
+
+const nowMs = 1_700_000_000_000;
+const message: QueueMessage = {
+  id: "m1",
+  body: '{"jobId":"j1"}',
+  receipt: "r",
+  group: "acme",
+  receives: 3,
+  sentMs: nowMs - 60_000,
+};
+const job = { jobId: "j1", name: "scans.file.scan", tenantId: "acme", payload: {} };
+// Safe casts: only the members that sending reads.
+const ofJob = { job, proof: undefined } as unknown as ReadMessage;
+const ofEvent = { event: {}, proof: undefined, source: undefined } as unknown as ReadMessage;
+
+function start(isOrdered: boolean, error?: Error) {
+  const sent: unknown[][] = [];
+  const rows: OutboxRow[] = [];
+  const lines: unknown[] = [];
+  const adapters = {
+    outbox: {
+      items: (row: OutboxRow) => {
+        rows.push(row);
+        return [{}];
+      },
+    },
+    claims: { commit: async () => undefined },
+  } as unknown as Adapters;
+  const runtime = {
+    clock: { now: () => nowMs },
+    log: { warn: (...given: unknown[]) => void lines.push(given) },
+  } as unknown as Runtime;
+  const queue = {
+    name: "work",
+    isOrdered,
+    sendLater: async (...given: unknown[]) => {
+      if (error !== undefined) throw error;
+      sent.push(given);
+    },
+  };
+  const send = (read: ReadMessage, more: Partial<QueueMessage> = {}) =>
+    sendAgain(runtime, adapters, queue, { ...message, ...more }, read);
+  return { send, sent, rows, lines };
+}
+
+const waited = '{"waited":{"times":1,"attempts":2,"sinceMs":1699999940000},"jobId":"j1"}';
+
+test("sends a message to its queue with a delay, its group and its attempts so far", async () => {
+  const { send, sent } = start(false);
+  expect(await send(ofJob)).toBeUndefined();
+  expect(sent).toEqual([[waited, "acme", expect.any(Number)]]);
+
+  await send({ ...ofJob, waited: { times: 6, attempts: 2, sinceMs: 5 } }, { receives: 1 });
+  expect(sent[1]?.[0]).toBe('{"waited":{"times":7,"attempts":2,"sinceMs":5},"jobId":"j1"}');
+  expect(Number(sent[1]?.[2])).toBeGreaterThan(40_000);
+});
+
+test("puts a job of an ordered queue into the outbox, under an ID that the queue has not seen", async () => {
+  const { send, rows, sent } = start(true);
+  expect(await send(ofJob)).toBeUndefined();
+  expect(await send(ofJob, { group: undefined })).toBeUndefined();
+  expect(sent).toEqual([]);
+  const [first, second] = rows.map(({ text }) => text.split(" "));
+  expect(first?.slice(1)).toEqual(["acme", waited]);
+  expect(second?.slice(1)).toEqual(["j1", waited]);
+  expect(first?.[0]).not.toBe(second?.[0]);
+  expect(Number(rows[0]?.sort.split("#")[0])).toBeGreaterThan(nowMs);
+  expect(rows[0]).toMatchObject({ eventId: "j1", type: "scans.file.scan", tenantId: "acme" });
+});
+
+test("returns the message instead if it cannot be sent", async () => {
+  for (const isOrdered of [false, true]) {
+    const { send, lines } = start(isOrdered, new Error("too large"));
+    expect(await send(ofEvent)).toBeGreaterThan(0);
+    expect(lines).toEqual([
+      ["queue.send_again_failed", { queue: "work", messageId: "m1", reason: "Error: too large" }],
+    ]);
+  }
+});

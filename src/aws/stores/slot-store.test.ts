@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildServer } from "../../app/server/server.ts";
+import type { Database } from "../../base/types/database.ts";
+import type { SlotHolder, SlotPlace } from "../../parts/limits/slot.ts";
+import { claimKey, completedClaim, takenClaim } from "../../parts/once/claim.ts";
+import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import { openDatabase } from "../clients/dynamodb.ts";
+import { dynamoClaimStore } from "./claim-store.ts";
+import { dynamoSlots, openSlots } from "./slot-store.ts";
+
+let app: TestApp;
+let tableName: string;
+let database: Database;
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [] })); // makes the table
+  const { AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" } = app.env;
+  tableName = app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once";
+  database = await openDatabase({
+    endpoint: app.env["AWS_ENDPOINT_URL"],
+    region: app.env["AWS_REGION"],
+    credentials: { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY },
+  });
+});
+afterAll(async () => {
+  database.destroy();
+  await app.close();
+});
+
+// In the future, so that time to live leaves the rows alone.
+const nowMs = (Math.floor(Date.now() / 1000) + 3_600) * 1000;
+const expiresAt = nowMs / 1000;
+const handler = `files.file.scan-${crypto.randomUUID()}`;
+const ofTenant: SlotPlace = { handler, limit: "perTenant", tenantId: "total" };
+const holderOf = (owner: string): SlotHolder => ({
+  owner,
+  key: claimKey(["job"], owner),
+  sinceMs: nowMs,
+});
+const shown = ({ owner, key: { partition, sort }, sinceMs }: SlotHolder) => ({
+  owner,
+  key: { partition, sort },
+  sinceMs,
+});
+
+test("a holder is added only to the row that was read, and holders that have ended are removed with it", async () => {
+  const store = dynamoSlots(database, tableName);
+  expect(await store.read(ofTenant)).toBeUndefined();
+  await store.remove(ofTenant, "nobody");
+  const add = (owner: string, version?: number, ended: readonly string[] = []) =>
+    store.add(ofTenant, {
+      holder: holderOf(owner),
+      row: version === undefined ? undefined : { version, holders: [] },
+      ended,
+      expiresAt,
+    });
+  expect(await add("a")).toBe(true);
+  expect(await add("b")).toBe(false);
+  expect(await add("b", 1)).toBe(true);
+  expect(await add("c", 1)).toBe(false);
+  const { version, holders } = (await store.read(ofTenant)) ?? { version: 0, holders: [] };
+  expect(version).toBe(2);
+  expect(holders.toSorted((one, other) => one.owner.localeCompare(other.owner))).toEqual(
+    [holderOf("a"), holderOf("b")].map(shown),
+  );
+  // Removing one does not change the version, since it only makes room.
+  await store.remove(ofTenant, "b");
+  await store.remove(ofTenant, "b");
+  expect(await add("c", 2, ["a", "b"])).toBe(true);
+  expect(await store.read(ofTenant)).toEqual({ version: 3, holders: [shown(holderOf("c"))] });
+});
+
+test("lists the places of a handler", async () => {
+  const store = dynamoSlots(database, tableName);
+  const places: SlotPlace[] = [
+    { handler: `${handler}-2`, limit: "perTenant", tenantId: "acme" },
+    { handler: `${handler}-2`, limit: "perTenant", tenantId: undefined },
+    { handler: `${handler}-2`, limit: "total" },
+  ];
+  for (const place of places)
+    await store.add(place, { holder: holderOf("a"), row: undefined, ended: [], expiresAt });
+  const found = await store.list(`${handler}-2`);
+  expect(found.map(({ place }) => place)).toEqual([places[1], places[0], places[2]]);
+  expect(found[0]?.row).toEqual({ version: 1, holders: [shown(holderOf("a"))] });
+  expect(await store.list("none")).toEqual([]);
+});
+
+test("a slot is free once the claim of its holder has ended", async () => {
+  const claims = dynamoClaimStore(database, tableName);
+  const slots = openSlots(database, tableName, { now: () => nowMs });
+  const place: SlotPlace = { handler: `${handler}-3`, limit: "total" };
+  const [first, second] = [holderOf(crypto.randomUUID()), holderOf(crypto.randomUUID())];
+  await claims.take(first.key, takenClaim(first.owner, nowMs), nowMs);
+  expect(await slots.take(place, 1, first)).toBe(true);
+  expect(await slots.take(place, 1, second)).toBe(false);
+  await claims.complete(first.key, completedClaim(first.owner, nowMs));
+  expect(await slots.take(place, 1, second)).toBe(true);
+  await slots.leave(place, second.owner);
+  expect(await dynamoSlots(database, tableName).read(place)).toEqual({ version: 2, holders: [] });
+});

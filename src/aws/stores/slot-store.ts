@@ -1,0 +1,111 @@
+import type { Clock } from "../../base/process/clock.ts";
+import type { Database } from "../../base/types/database.ts";
+import type {
+  AddedHolder,
+  PlacedRow,
+  SlotHolder,
+  SlotPlace,
+  SlotRow,
+  SlotStore,
+} from "../../parts/limits/slot.ts";
+import { createSlots, type Slots } from "../../parts/limits/slots.ts";
+import type { Item } from "./claim-item.ts";
+import { dynamoClaimStore, marshalled } from "./claim-store.ts";
+import { tableOf } from "./table.ts";
+
+export function openSlots(database: Database, tableName: string, clock: Clock): Slots {
+  const store = dynamoSlots(database, tableName);
+  return createSlots({ store, claims: dynamoClaimStore(database, tableName), clock });
+}
+
+/** One row for each place, in the table of claims. A holder is an entry of the map `holders`. */
+export function dynamoSlots(database: Database, tableName: string): SlotStore {
+  const table = tableOf(database, tableName);
+  return {
+    read: async (place) => {
+      const item = await table.get(keyOf(place));
+      return item === undefined ? undefined : rowOf(item);
+    },
+    add: async (place, { row, ...added }) => {
+      if (row === undefined)
+        return table.put(newRow(place, added), { ConditionExpression: "attribute_not_exists(pk)" });
+      const changed = await table.update(marshalled(keyOf(place)), changeOf(row, added));
+      return changed !== undefined;
+    },
+    remove: async (place, owner) => {
+      await table.update(marshalled(keyOf(place)), {
+        UpdateExpression: "REMOVE holders.#owner",
+        ConditionExpression: "attribute_exists(pk)",
+        ExpressionAttributeNames: { "#owner": owner },
+      });
+    },
+    list: async (handler) => {
+      const found: PlacedRow[] = [];
+      const pages = table.queryAll({
+        KeyConditionExpression: "pk = :pk",
+        ExpressionAttributeValues: { ":pk": partitionOf(handler) },
+      });
+      for await (const { Items = [] } of pages)
+        found.push(...Items.map((item) => ({ place: placeOf(handler, item), row: rowOf(item) })));
+      return found;
+    },
+  };
+}
+
+function placeOf(handler: string, { sk, tenantId }: Readonly<Record<string, unknown>>): SlotPlace {
+  if (sk === "total") return { handler, limit: "total" };
+  return { handler, limit: "perTenant", tenantId: tenantId as string | undefined }; // safe: only `newRow` writes it
+}
+
+function partitionOf(handler: string): string {
+  return `slots#${handler}`;
+}
+
+/** A tenant's row has its ID, so that it is erased with the tenant. */
+function keyOf({ handler, limit, tenantId }: SlotPlace) {
+  const sk = limit === "total" ? "total" : tenantId === undefined ? "tenant" : `tenant#${tenantId}`;
+  return { pk: partitionOf(handler), sk };
+}
+
+type Added = Omit<AddedHolder, "row">;
+
+function newRow(place: SlotPlace, { holder, expiresAt }: Added): Item {
+  return {
+    ...marshalled({ ...keyOf(place), tenantId: place.tenantId, version: 1, expiration: expiresAt }),
+    holders: { M: { [holder.owner]: entryOf(holder) } },
+  };
+}
+
+function entryOf({ key: { partition, sort }, sinceMs }: SlotHolder) {
+  return { M: marshalled({ pk: partition, sk: sort, since: sinceMs }) };
+}
+
+function changeOf({ version }: SlotRow, { holder, ended, expiresAt }: Added) {
+  const names = Object.fromEntries(ended.map((owner, index) => [`#e${index}`, owner]));
+  const removed = Object.keys(names).map((name) => `holders.${name}`);
+  const remove = removed.length === 0 ? "" : ` REMOVE ${removed.join(", ")}`;
+  return {
+    UpdateExpression: `SET holders.#owner = :entry, version = :next, expiration = :expiration${remove}`,
+    ConditionExpression: "version = :version",
+    ExpressionAttributeNames: { "#owner": holder.owner, ...names },
+    ExpressionAttributeValues: {
+      ...marshalled({ ":version": version, ":next": version + 1, ":expiration": expiresAt }),
+      ":entry": entryOf(holder),
+    },
+  };
+}
+
+/** The casts are safe: only `newRow` and `changeOf` write such rows. */
+function rowOf({ version, holders }: Readonly<Record<string, unknown>>): SlotRow {
+  const entries = Object.entries(
+    holders as Readonly<Record<string, { pk: string; sk: string; since: number }>>,
+  );
+  return {
+    version: version as number,
+    holders: entries.map(([owner, { pk: partition, sk: sort, since: sinceMs }]) => ({
+      owner,
+      key: { partition, sort },
+      sinceMs,
+    })),
+  };
+}

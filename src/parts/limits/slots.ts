@@ -1,0 +1,38 @@
+import type { SlotHolder, SlotPlace } from "./slot.ts";
+import { type SlotParts, takeSlot } from "./take-slot.ts";
+
+export interface Slots {
+  /** Whether this process has found all slots taken within the last second. Makes no call. */
+  isFull(place: SlotPlace): boolean;
+  /** Returns `false` if all slots are held. @throws any error of the stores. */
+  take(place: SlotPlace, most: number, holder: Omit<SlotHolder, "sinceMs">): Promise<boolean>;
+  /** Gives the slot back, after the claim has ended. Never throws: others find out by the claim. */
+  leave(place: SlotPlace, owner: string): Promise<void>;
+}
+
+/** Time for which a process remembers that all slots are taken, in milliseconds. */
+const fullMs = 1_000;
+/** Maximum number of places remembered. */
+const maxRemembered = 1_000;
+
+export function createSlots(parts: SlotParts): Slots {
+  const { store, clock } = parts;
+  const fullUntilMs = new Map<string, number>();
+  return {
+    isFull: (place) => (fullUntilMs.get(textOf(place)) ?? 0) > clock.now(),
+    take: async (place, most, holder) => {
+      if (await takeSlot(parts, place, most, { ...holder, sinceMs: clock.now() })) return true;
+      if (fullUntilMs.size >= maxRemembered) fullUntilMs.clear();
+      fullUntilMs.set(textOf(place), clock.now() + fullMs);
+      return false;
+    },
+    leave: async (place, owner) => {
+      fullUntilMs.delete(textOf(place));
+      await store.remove(place, owner).catch(() => undefined);
+    },
+  };
+}
+
+function textOf({ handler, limit, tenantId }: SlotPlace): string {
+  return JSON.stringify([handler, limit, tenantId]);
+}

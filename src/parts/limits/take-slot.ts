@@ -1,0 +1,91 @@
+import type { Clock } from "../../base/process/clock.ts";
+import {
+  type ClaimInProgress,
+  type ClaimKey,
+  expiry,
+  judge,
+  longestMessageMs,
+  takenClaim,
+  unfinishedExpiry,
+} from "../once/claim.ts";
+import type { ClaimStore } from "../once/claim-store.ts";
+import type { SlotHolder, SlotPlace, SlotStore } from "./slot.ts";
+
+export interface SlotParts {
+  readonly store: SlotStore;
+  readonly claims: Pick<ClaimStore, "read" | "take" | "release" | "vacate">;
+  readonly clock: Clock;
+  readonly random?: () => number;
+  readonly newOwner?: () => string;
+}
+
+/** Reads of the row before a run waits because others keep changing it. */
+const maxReads = 5;
+/** Claims that a run reads to find a free slot. Others find the rest. */
+const maxChecked = 25;
+
+/**
+ * Takes one of `most` slots for a run that holds its claim. Returns `false` if all are held.
+ *
+ * A holder counts until its run removes it, or its claim is known to be over. A claim whose lease
+ * has expired is first taken away from its run, so that a stalled run which wakes up cannot commit.
+ */
+export async function takeSlot(
+  parts: SlotParts,
+  place: SlotPlace,
+  most: number,
+  holder: SlotHolder,
+): Promise<boolean> {
+  const { store, clock } = parts;
+  for (let reads = 0; reads < maxReads; reads += 1) {
+    const row = await store.read(place);
+    const holders = row?.holders ?? [];
+    // An earlier call added it, but its response was lost.
+    if (holders.some(({ owner }) => owner === holder.owner)) return true;
+    const ended = holders.length < most ? [] : await endedOf(parts, holders);
+    if (holders.length - ended.length >= most) return false;
+    const expiresAt = expiry(clock.now(), longestMessageMs);
+    if (await store.add(place, { holder, row, ended, expiresAt })) return true;
+  }
+  return false;
+}
+
+async function endedOf(parts: SlotParts, holders: readonly SlotHolder[]): Promise<string[]> {
+  const checked = sampleOf(holders, parts.random ?? Math.random);
+  const found = await Promise.all(checked.map((holder) => hasEnded(parts, holder)));
+  return checked.filter((_, index) => found[index]).map(({ owner }) => owner);
+}
+
+function sampleOf(holders: readonly SlotHolder[], random: () => number): readonly SlotHolder[] {
+  if (holders.length <= maxChecked) return holders;
+  const start = Math.floor(random() * holders.length);
+  return [...holders, ...holders].slice(start, start + maxChecked);
+}
+
+async function hasEnded(parts: SlotParts, { key, owner }: SlotHolder): Promise<boolean> {
+  const { claims, clock } = parts;
+  const record = await claims.read(key);
+  if (record?.status !== "INPROGRESS" || record.owner !== owner) return true;
+  return judge(record, "", clock.now()) !== "running" && fenced(parts, key, record);
+}
+
+/** Takes an expired claim away from its run. Returns `false` if the run has renewed it. */
+async function fenced(
+  { claims, clock, newOwner = () => crypto.randomUUID() }: SlotParts,
+  key: ClaimKey,
+  { owner, generation, fingerprint }: ClaimInProgress,
+): Promise<boolean> {
+  const nowMs = clock.now();
+  const own = newOwner();
+  const claim = takenClaim(own, nowMs, { generation, fingerprint });
+  const other = await claims.take(key, claim, nowMs);
+  if (other?.status === "INPROGRESS" && other.owner === owner) return false;
+  if (other !== undefined && other.owner !== own) return true;
+  // If this fails, the run can be repeated once the lease just taken has expired.
+  const released =
+    generation === undefined
+      ? claims.release(key, own)
+      : claims.vacate(key, own, unfinishedExpiry(nowMs, generation));
+  await released.catch(() => undefined);
+  return true;
+}

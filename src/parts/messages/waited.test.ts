@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { neverWaited, waitedOf, waitingText, waitMs } from "./waited.ts";
+
+const waited = { times: 2, attempts: 1, sinceMs: 1_700_000_000_000 };
+
+test("a message that waits keeps every other byte", () => {
+  const body = '{ "jobId":"j1", "payload":{"amount":1.00,"waited":{"times":9}} }';
+  const once = waitingText(body, waited);
+  expect(once).toBe(
+    '{"waited":{"times":2,"attempts":1,"sinceMs":1700000000000},"jobId":"j1", "payload":{"amount":1.00,"waited":{"times":9}} }',
+  );
+  expect(waitedOf(JSON.parse(once))).toEqual(waited);
+  // Waiting again replaces the member.
+  const again = waitingText(once, { times: 3, attempts: 1 });
+  expect(waitedOf(JSON.parse(again))).toEqual({ times: 3, attempts: 1 });
+  expect(again.match(/"waited"/g)).toHaveLength(2);
+});
+
+test.each([
+  undefined,
+  null,
+  "often",
+  {},
+  { times: "2", attempts: -1, sinceMs: "yesterday" },
+  { times: 1.5, attempts: 1e9, sinceMs: 1e300 },
+])("%j counts as a message that has not waited", (given) => {
+  expect(waitedOf({ waited: given })).toEqual(neverWaited);
+});
+
+test("the delay grows from 1 s to 60 s, give or take a quarter", () => {
+  expect([0, 1, 2, 3, 4, 5, 6, 7, 500].map((times) => waitMs(times, () => 0.5))).toEqual([
+    1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000,
+  ]);
+  expect([0, 0.999_99].map((random) => waitMs(6, () => random))).toEqual([45_000, 75_000]);
+  expect(waitMs(0)).toBeGreaterThanOrEqual(750);
+});

@@ -1,0 +1,49 @@
+import type { Fields } from "./envelope.ts";
+
+/** Counts of a message that waits for a limit. keelson sends it again each time, as a new message. */
+export interface Waited {
+  /** Number of times. */
+  readonly times: number;
+  /** Attempts before it last waited. Its receives since then are added. */
+  readonly attempts: number;
+  /** When it was first sent, in epoch milliseconds, if known. */
+  readonly sinceMs?: number | undefined;
+}
+
+export const neverWaited: Waited = Object.freeze({ times: 0, attempts: 0 });
+
+/** Reads how a message has waited. Invalid values count as none. */
+export function waitedOf(message: Fields): Waited {
+  const { waited } = message;
+  if (typeof waited !== "object" || waited === null) return neverWaited;
+  const { times, attempts, sinceMs } = waited as { readonly [Name in keyof Waited]?: unknown };
+  return {
+    times: countOf(times),
+    attempts: countOf(attempts),
+    ...(Number.isSafeInteger(sinceMs) && { sinceMs: Number(sinceMs) }),
+  };
+}
+
+const mostCounted = 1_000_000;
+
+function countOf(value: unknown): number {
+  const count = Number(value);
+  return Number.isSafeInteger(value) && count >= 0 && count <= mostCounted ? count : 0;
+}
+
+/**
+ * Returns a message with how it has waited as its first member. The rest stays byte for byte: JSON
+ * that is parsed and written again may differ.
+ */
+export function waitingText(text: string, waited: Waited): string {
+  const rest = text.replace(/^\s*\{\s*/, "").replace(/^"waited":\{[^{}]*\},/, "");
+  return `{"waited":${JSON.stringify(waited)},${rest}`;
+}
+
+const waitsMs = Object.freeze([1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000] as const);
+
+/** Returns how long a message waits that has waited `times` times: 1 s to 60 s, give or take a quarter. */
+export function waitMs(times: number, random: () => number = Math.random): number {
+  const ms = waitsMs[Math.min(times, waitsMs.length - 1)] as number; // safe: the index is in range
+  return Math.round(ms * (0.75 + random() / 2));
+}

@@ -1,0 +1,57 @@
+// `concurrency` when a process crashes, at each of its calls.
+import { buildServer, defineFeature } from "keelson";
+import { crashEverywhere, type TestApp } from "keelson/testing";
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+let running = 0;
+let most = 0;
+let done: string[] = [];
+
+const scans = defineFeature("scans", (r) => {
+  const input = z.object({ id: z.string() });
+  const added = r.event("file.added", input);
+  r.on(added, {
+    name: "scan",
+    concurrency: { perTenant: 1, total: 1 },
+    handler: async (ctx, { payload }) => {
+      running += 1;
+      most = Math.max(most, running);
+      try {
+        done.push(payload.id);
+        await ctx.commit([], {});
+      } finally {
+        running -= 1;
+      }
+    },
+  });
+  r.write("file.add", {
+    handler: async (ctx) => {
+      for (const id of ["a", "b"]) await ctx.publish(added, { id });
+    },
+  });
+});
+
+test("wherever a process crashes, its slot is free in the end, and every event is handled", async () => {
+  const cuts = await crashEverywhere(buildServer({ features: [scans] }), {
+    arrange: async (app: TestApp) => {
+      [running, most, done] = [0, 0, []];
+      await app.call("scans.file.add", {}, { as: { id: "ann", tenantId: "acme" } });
+    },
+    act: (app) => {
+      running = 0; // no run of a process that has crashed goes on
+      return app.settled();
+    },
+    check: async (app) => {
+      expect(new Set(done)).toEqual(new Set(["a", "b"]));
+      expect(most).toBe(1);
+      // Nothing is left, and nothing was given up.
+      await app.settled();
+      expect(app.logs.filter(({ msg }) => msg === "queue.dead_lettered")).toEqual([]);
+    },
+  });
+  // Slots are taken and given back by updates.
+  expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
+    expect.arrayContaining(["before PutItem", "after PutItem", "after UpdateItem"]),
+  );
+}, 300_000);
