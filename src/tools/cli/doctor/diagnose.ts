@@ -45,7 +45,7 @@ export async function diagnose(
     ...{ attemptMs: timeoutMs, totalMs: timeoutMs },
   });
   try {
-    // Like a server on an emulator, which has no older version beside it.
+    // Like a server on an emulator, which does not run together with an older version.
     const needs = needsOf(server, { env, fair: sqs.isEmulator ? "send" : "off" });
     const { tables, bus, parameters, isIsolated } = needs;
     const queues = queuesOf(needs).map((queue) => askedQueue(queuesAt, queue));
