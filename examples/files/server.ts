@@ -14,6 +14,8 @@ const { FILES_PARAMETERS: parameters } = process.env;
 export const createServer = (...more: readonly Feature[]) =>
   buildServer({
     features: [files, billing, ...more],
+    // People sign in with tokens; scripts and scanners of a tenant call with its API keys.
+    auth: { apiKeys: true },
     openapi: { title: "Files", version: "1.0.0" },
     // Webhooks are signed with the secret that the tenant has set.
     delivery: { webhook: { secret: files.config.webhookSecret } },

@@ -126,6 +126,39 @@ describe("one function for all routes", () => {
     });
   });
 
+  test("accepts an API key of a tenant, until it is revoked", async () => {
+    const lambda = await functionNamed("operate");
+    const path = "/api-keys";
+    const created = await http(lambda, {
+      method: "POST",
+      path,
+      body: { name: "scanner", roles: [] },
+    });
+    expect(created).toMatchObject({ statusCode: 201, body: { name: "scanner" } });
+    const { id } = created.body as { readonly id: string }; // safe: as the route answers
+    const one = `${path}/${id}`;
+    const rotated = await http(lambda, {
+      method: "POST",
+      path: `${one}/rotate`,
+      body: { overlapSeconds: 60 },
+    });
+    const { key } = rotated.body as { readonly key: string }; // safe: as the route answers
+    for (const [name, asked] of [
+      ["filesFileList", "/files"],
+      ["filesFileCreate", "/files"],
+    ] as const) {
+      const ask = {
+        method: name === "filesFileList" ? "GET" : "POST",
+        path: asked,
+        headers: { authorization: `Bearer ${key}` },
+      };
+      const { statusCode } = await http(await functionNamed(name), ask);
+      expect([name, statusCode]).toEqual([name, name === "filesFileList" ? 200 : 422]);
+    }
+    expect(await http(lambda, { path })).toMatchObject({ body: { items: [{ id }] } });
+    expect(await http(lambda, { method: "DELETE", path: one })).toMatchObject({ statusCode: 204 });
+  });
+
   test("seals a secret with the key ring of SSM", async () => {
     const path = "/config/files:config:webhook-secret";
     const lambda = await functionNamed("operate");
@@ -341,10 +374,12 @@ test("an error is logged with the name of its class, although the bundle is mini
 
 // What a run does not come across: why it is granted all the same.
 const onlySometimes: Readonly<Record<string, string>> = {
-  "dynamodb:UpdateItem once": "renews the lease of a handler that takes longer than 10 s",
+  "dynamodb:UpdateItem once":
+    "renews the lease of a handler that takes longer than 10 s, and notes the use of an API key",
   "dynamodb:ConditionCheckItem once": "begins a step of any write, consumer or job",
   "dynamodb:UpdateItem outbox": "marks a job that is due before it is sent",
-  "dynamodb:GetItem once": "reads a duplicate's claim, or the parts of a large answer",
+  "dynamodb:GetItem once":
+    "reads a duplicate's claim, the parts of a large answer, or what an API key is",
   "dynamodb:DeleteItem once": "releases the claim of a handler that fails",
   "ssm:GetParametersByPath config/*":
     "IAM takes a path for the path itself, or for what is below it",
