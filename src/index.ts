@@ -76,7 +76,13 @@ export {
 } from "./base/errors/errors.ts";
 export type { AuthenticatedUser, TenantUser, User } from "./base/identity/access.ts";
 export { type AccessRule, access } from "./base/identity/access.ts";
-export type { AuthOptions, ClaimNames } from "./base/identity/auth-options.ts";
+export type {
+  AuthOptions,
+  CallerRequest,
+  ClaimNames,
+  ResolveCaller,
+  ResolvedCaller,
+} from "./base/identity/auth-options.ts";
 export type { LogOptions, RequestLines } from "./base/log/log-options.ts";
 export type { Logger, LogLevel } from "./base/log/logger.ts";
 export type { PowertoolsLogger } from "./base/log/powertools-logger.ts";

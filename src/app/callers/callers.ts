@@ -1,5 +1,4 @@
-import { isTypedError, PipelineError } from "../../base/errors/errors.ts";
-import type { AuthOptions } from "../../base/identity/auth-options.ts";
+import { type AuthOptions, namesTokens } from "../../base/identity/auth-options.ts";
 import {
   type Authenticator,
   type Credentials,
@@ -9,31 +8,44 @@ import {
 import type { Lazy } from "../../base/process/lazy.ts";
 import type { SecretOwner } from "../../parts/api-keys/api-key.ts";
 import type { ApiKeys } from "../../parts/api-keys/api-keys.ts";
+import type { CorsOptions } from "../../parts/http/cors-options.ts";
+import { resolveCaller, unavailable } from "./resolved-caller.ts";
 
 interface CallersOptions {
   readonly auth: AuthOptions;
+  readonly cors?: CorsOptions | undefined;
   /** Verifies bearer tokens and the claims of a gateway. */
   readonly tokens: Authenticator;
   readonly apiKeys: Lazy<ApiKeys>;
 }
 
 /** Identifies callers by the schemes that a server declares besides tokens. */
-export function createCallers({ auth, tokens, apiKeys }: CallersOptions): Authenticator {
+export function createCallers({ auth, cors, tokens, apiKeys }: CallersOptions): Authenticator {
+  const { resolve } = auth;
   return {
     authenticate: async (credentials) => {
-      const sent = apiKeyOf(credentials);
-      if (sent === undefined) return tokens.authenticate(credentials);
+      const sent = auth.apiKeys ? apiKeyOf(credentials) : undefined;
+      if (sent === undefined)
+        return resolve === undefined || isForTokens(credentials, auth)
+          ? tokens.authenticate(credentials)
+          : resolveCaller(credentials, { resolve, cors, timeoutMs: auth.resolveTimeoutMs });
       if (countOf(credentials, auth) > 1)
         return refuse("the request has two credentials; send one of them");
       return byApiKey(await verified(apiKeys, sent));
     },
     recognize: async (credentials) => {
-      const sent = apiKeyOf(credentials);
+      const sent = auth.apiKeys ? apiKeyOf(credentials) : undefined;
       if (sent === undefined) return tokens.recognize(credentials);
       if (countOf(credentials, auth) > 1) return undefined;
       return byApiKey(apiKeys.value?.atHand(sent)).user;
     },
   };
+}
+
+/** A bearer token is only for `resolve` if the server verifies none. */
+function isForTokens(credentials: Credentials, auth: AuthOptions): boolean {
+  if (isNamedByGateway(credentials, auth)) return true;
+  return namesTokens(auth) && /^Bearer(?: |$)/i.test(credentials.authorization ?? "");
 }
 
 /** Returns the API key of a request, valid or not. */
@@ -42,12 +54,14 @@ function apiKeyOf({ authorization, request }: Credentials): string | undefined {
   return bearer ?? request?.headers["x-api-key"];
 }
 
-function countOf(
-  { authorization, gatewayClaims, request }: Credentials,
-  { claims }: AuthOptions,
-): number {
-  const ofGateway = gatewayClaims !== undefined && saysWho(gatewayClaims.claims, claims);
-  const given = [authorization, request?.headers["x-api-key"], ofGateway || undefined];
+function isNamedByGateway({ gatewayClaims }: Credentials, { claims }: AuthOptions): boolean {
+  return gatewayClaims !== undefined && saysWho(gatewayClaims.claims, claims);
+}
+
+function countOf(credentials: Credentials, auth: AuthOptions): number {
+  const { authorization, request } = credentials;
+  const ofGateway = isNamedByGateway(credentials, auth) || undefined;
+  const given = [authorization, request?.headers["x-api-key"], ofGateway];
   return given.filter((credential) => credential !== undefined).length;
 }
 
@@ -55,12 +69,7 @@ async function verified(apiKeys: Lazy<ApiKeys>, sent: string): Promise<SecretOwn
   try {
     return await (await apiKeys.open()).verify(sent);
   } catch (error) {
-    if (isTypedError(error)) throw error;
-    // The key may be valid, and a 401 would make clients discard it.
-    throw new PipelineError("The caller's identity cannot be verified at the moment", 503, {
-      cause: error,
-      headers: { "retry-after": "2" },
-    });
+    throw unavailable(error);
   }
 }
 

@@ -579,6 +579,27 @@ describe("callers and headers", () => {
     });
   });
 
+  test("API keys and the application's own scheme are alternatives to a token", async () => {
+    const declare = (r: FeatureBuilder) =>
+      r.query("mug.list", { route: "GET /mugs", access: access.admin, handler });
+    const securityOf = async (auth: NonNullable<ServerOptions["auth"]>) => {
+      const { document, operation } = await documentOf(declare, { auth });
+      const { securitySchemes } = Object(document["components"]);
+      return [operation["security"], Object.keys(securitySchemes ?? {})];
+    };
+    const resolve = () => undefined;
+    expect(await securityOf({ apiKeys: true })).toEqual([
+      [{ bearer: [] }, { apiKey: [] }],
+      ["bearer", "apiKey"],
+    ]);
+    expect(await securityOf({ resolve })).toEqual([[{ application: [] }], ["application"]]);
+    const all = { apiKeys: true, resolve, secret: "s".repeat(32) };
+    expect(await securityOf(all)).toEqual([
+      [{ bearer: [] }, { apiKey: [] }, { application: [] }],
+      ["bearer", "apiKey", "application"],
+    ]);
+  });
+
   test("the key of a write is optional, required or ignored", async () => {
     const headersOf = async (once: unknown, options: Partial<ServerOptions> = {}) =>
       (

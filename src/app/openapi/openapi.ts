@@ -1,4 +1,5 @@
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
+import { namesTokens } from "../../base/identity/auth-options.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isRateLimited } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
@@ -133,18 +134,28 @@ function operationOf(
 const schemes = {
   bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT" },
   apiKey: { type: "apiKey", in: "header", name: "X-API-Key" },
+  application: {
+    type: "http",
+    scheme: "application",
+    description: "In the application's own way, such as by a session cookie.",
+  },
 };
 
 function securitySchemes({ auth }: ServerOptions) {
-  const { bearer, apiKey } = schemes;
-  return auth?.apiKeys ? { bearer, apiKey } : { bearer };
+  const { bearer, apiKey, application } = schemes;
+  const isResolved = auth?.resolve !== undefined;
+  return {
+    ...(isResolved && !namesTokens(auth) ? {} : { bearer }),
+    ...(auth?.apiKeys ? { apiKey } : {}),
+    ...(isResolved ? { application } : {}),
+  };
 }
 
 /** API keys cannot manage API keys. */
 function securityOf({ name }: DeclaredHandler, options: ServerOptions) {
   const names = Object.keys(securitySchemes(options));
   const isManaging = name in apiKeyOperations;
-  return names.filter((scheme) => scheme === "bearer" || !isManaging).map((one) => ({ [one]: [] }));
+  return names.filter((scheme) => scheme !== "apiKey" || !isManaging).map((one) => ({ [one]: [] }));
 }
 
 function summaryOf(name: string): string {

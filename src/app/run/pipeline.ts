@@ -1,5 +1,10 @@
 import { describeError } from "../../base/errors/describe.ts";
-import { AccessDeniedError, FrameworkError, NotFoundError } from "../../base/errors/errors.ts";
+import {
+  AccessDeniedError,
+  FrameworkError,
+  isTypedError,
+  NotFoundError,
+} from "../../base/errors/errors.ts";
 import {
   type AccessRule,
   allows,
@@ -184,7 +189,8 @@ export function authorize(
   const { gatewayClaims } = request;
   const isSilent = authorization === undefined && gatewayClaims === undefined;
   if (isSilent && !scope.runtime.authenticator.readsAll && !needsIdentity(rule)) return anonymous;
-  return authenticated(scope, { authorization, gatewayClaims, request }, rule);
+  const { handler } = scope;
+  return authenticated(scope, { authorization, gatewayClaims, request, handler }, rule);
 }
 
 async function authenticated(
@@ -196,7 +202,8 @@ async function authenticated(
   try {
     identification = await scope.runtime.authenticator.authenticate(credentials);
   } catch (error) {
-    if (needsIdentity(rule)) throw error;
+    const isRefusal = isTypedError(error) && error.status < 500;
+    if (isRefusal || needsIdentity(rule)) throw error;
     // An open route works without authentication, so it does not fail if authentication does.
     scope.log.warn(
       "identity.unavailable",

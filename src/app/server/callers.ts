@@ -13,13 +13,16 @@ export function verifying(parts: () => Pick<Runtime, "adapters" | "clock" | "log
 
 /** Other schemes than tokens are loaded with the first request. */
 export function identifying(
-  { apiKeys }: { readonly apiKeys: Lazy<ApiKeys> },
+  { apiKeys, server }: Pick<Runtime, "server"> & { readonly apiKeys: Lazy<ApiKeys> },
   auth: AuthOptions | undefined,
   tokens: Authenticator,
 ): Authenticator {
-  if (!auth?.apiKeys) return tokens;
+  if (!auth?.apiKeys && !auth?.resolve) return tokens;
   const callers = lazy(async () =>
-    (await import("../callers/callers.ts")).createCallers({ auth, tokens, apiKeys }),
+    (await import("../callers/callers.ts")).createCallers({
+      ...{ auth, tokens, apiKeys },
+      cors: server.options.cors,
+    }),
   );
   return {
     readsAll: true,

@@ -100,7 +100,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       bindVersion: state.options.keyRing?.bindVersion,
     }),
     authenticator: identifying(parts, auth, createAuthenticator({ auth, clock: options.clock })),
-    verifiesTokens: namesTokens(auth),
+    verifiesTokens: namesTokens(auth) || auth?.resolve !== undefined,
     refusalOfHeaders: createHeaderCheck(),
     bodyLimitBytes: bodyLimit(state.options.limits),
     tenantsInFlight: options.tenantsInFlight,
@@ -168,7 +168,8 @@ function authentication(
   const { environment = state.environment } = options;
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
   const declared = given ?? state.options.auth;
-  const auth = namesTokens(declared) || secret === undefined ? declared : { ...declared, secret };
+  const isWhole = namesTokens(declared) || declared?.resolve !== undefined;
+  const auth = isWhole || secret === undefined ? declared : { ...declared, secret };
   if (auth?.secret !== undefined && auth.secret === secret) {
     // `buildServer` has already checked its own `auth`. The message never contains the secret.
     const [problem] = authProblems(auth);

@@ -1,5 +1,6 @@
 import type { BootRule } from "../errors/boot-rule.ts";
 import { isRecord, type OptionProblem } from "../errors/option-table.ts";
+import type { RequestView } from "../request/request-view.ts";
 import { type AccessRule, isAccessRule, needsIdentity } from "./access.ts";
 
 /** Names of the claims for `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
@@ -19,8 +20,11 @@ export interface ClaimNames {
 export interface AuthOptions {
   /** URL of a JSON Web Key Set for asymmetric signatures: `https`, or `http` on this machine. */
   readonly jwks?: string;
-  /** Secret shared with the token issuer for HS256 signatures, at least 32 bytes. */
-  readonly secret?: string;
+  /**
+   * Secret shared with the token issuer for HS256 signatures, at least 32 bytes. In a list, for
+   * rotation, the first one signs, and all verify.
+   */
+  readonly secret?: string | readonly string[];
   /**
    * The only accepted `iss` value. Default: not checked. In production, `jwks` requires `issuer` or
    * `audience`.
@@ -37,6 +41,36 @@ export interface AuthOptions {
    * `access.admin`.
    */
   readonly apiKeys?: boolean | { readonly manage?: AccessRule };
+  /**
+   * Identifies the caller of a request in the application's own way, such as by a session cookie.
+   * Called once per request: for every request if it is the only scheme, otherwise for requests
+   * with neither a bearer token nor an API key. See `docs/identity.md`. Default: none.
+   */
+  readonly resolve?: ResolveCaller;
+  /** Time limit of `resolve`, in milliseconds, from 1 to 60,000. Default 5,000. */
+  readonly resolveTimeoutMs?: number;
+}
+
+/**
+ * Returns the user of a request, `undefined` if nobody is signed in. The values have to satisfy the
+ * rules for the claims of tokens, otherwise the response is a 401.
+ * @throws a typed error, which becomes the response. Any other error is a 503, and so is an answer
+ * that takes longer than `resolveTimeoutMs`.
+ */
+export type ResolveCaller = (
+  request: CallerRequest,
+  options: { readonly signal: AbortSignal },
+) => ResolvedCaller | undefined | Promise<ResolvedCaller | undefined>;
+
+/** Request as `auth.resolve` sees it, without its body. */
+export interface CallerRequest
+  extends Pick<RequestView, "method" | "path" | "headers" | "cookies" | "ip"> {}
+
+/** Caller that `auth.resolve` returns. */
+export interface ResolvedCaller {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly roles: readonly string[];
 }
 
 /** RFC 7518 forbids keys shorter than the output of HS256. */
@@ -78,6 +112,16 @@ const optional: Readonly<Record<string, Check>> = {
     "option-type",
     "set true or { manage } with a rule of `access` that requires a caller, or leave it out",
   ),
+  resolve: check(
+    (value) => typeof value === "function",
+    "option-type",
+    "set a function (request, { signal }) => user, or leave it out",
+  ),
+  resolveTimeoutMs: check(
+    (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= 60_000,
+    "out-of-bounds",
+    "set a whole number of milliseconds from 1 to 60,000, or leave it out",
+  ),
 };
 
 function isManaged({ manage, ...others }: Readonly<Record<string, unknown>>): boolean {
@@ -88,6 +132,11 @@ function isManaged({ manage, ...others }: Readonly<Record<string, unknown>>): bo
 function check(accepts: (value: unknown) => boolean, rule: BootRule, fix: string): Check {
   return (key, value) =>
     value === undefined || accepts(value) ? [] : wrong(key, rule, value, fix);
+}
+
+/** Returns the secret that signs tokens. */
+export function signingSecret(secret: AuthOptions["secret"]): string | undefined {
+  return typeof secret === "string" ? secret : secret?.[0];
 }
 
 /** Whether tokens for other applications are accepted: they may share a key set, not a secret. */
@@ -101,8 +150,8 @@ export function namesTokens(auth: AuthOptions | undefined): boolean {
 }
 
 function sourceProblems(options: Readonly<Record<string, unknown>>): OptionProblem[] {
-  const { jwks, secret, apiKeys } = options;
-  if ((jwks ?? secret) === undefined && apiKeys !== undefined) return [];
+  const { jwks, secret, apiKeys, resolve } = options;
+  if ((jwks ?? secret) === undefined && (apiKeys ?? resolve) !== undefined) return [];
   if ((jwks === undefined) === (secret === undefined)) {
     const message =
       jwks === undefined
@@ -110,7 +159,9 @@ function sourceProblems(options: Readonly<Record<string, unknown>>): OptionProbl
         : "both auth.jwks and auth.secret are set";
     return [{ key: "auth", rule: "jwks-or-secret", message, fix: "set exactly one of them" }];
   }
-  return jwks === undefined ? secretProblems(secret) : jwksProblems(jwks);
+  if (jwks !== undefined) return jwksProblems(jwks);
+  const secrets = Array.isArray(secret) && secret.length > 0 ? secret : [secret];
+  return secrets.flatMap(secretProblems);
 }
 
 function secretProblems(secret: unknown): OptionProblem[] {

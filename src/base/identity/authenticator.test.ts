@@ -62,6 +62,34 @@ describe("with a secret", () => {
     expect(await withToken(hs256(ann, { kid: "any", typ: "at+jwt" }))).toEqual(annUser);
   });
 
+  test("all secrets of a list verify, and the last one decides why a token is refused", async () => {
+    const other = "another secret of thirty-two bytes";
+    const old = handmade({ alg: "HS256" }, ann, hmac(other));
+    for (const list of [
+      [secret, other],
+      [other, secret],
+    ]) {
+      expect(await withToken(hs256(ann), { secret: list })).toEqual(annUser);
+      expect(await withToken(old, { secret: list })).toEqual(annUser);
+      const expired = { ...ann, exp: seconds };
+      expect(await withToken(hs256(expired), { secret: list })).toMatchObject({
+        problem: "token expired",
+      });
+    }
+    expect(await withToken(old, { secret: [secret] })).toMatchObject({
+      problem: "token signature not accepted",
+    });
+    const unsigned = handmade({ alg: "HS256" }, ann, () => "none");
+    expect(await withToken(unsigned, { secret: [secret, other] })).toMatchObject({
+      problem: "token signature not accepted",
+    });
+    const authenticator = createAuthenticator({ auth: { secret: [other, secret] }, clock });
+    const authorization = `Bearer ${hs256(ann)}`;
+    expect(await authenticator.recognize({ authorization, gatewayClaims: undefined })).toEqual(
+      annUser.user,
+    );
+  });
+
   test("the scheme may have any case, and several spaces after it", async () => {
     for (const scheme of ["bearer ", "BEARER ", "Bearer   "])
       expect(await authenticate({ secret }, scheme + hs256(ann))).toEqual(annUser);

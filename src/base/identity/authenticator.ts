@@ -1,6 +1,6 @@
-import type { JWTPayload, JWTVerifyGetKey } from "jose";
+import type { JWTPayload } from "jose";
 import { BootError } from "../errors/boot.ts";
-import { PipelineError } from "../errors/errors.ts";
+import { PipelineError, systemCode } from "../errors/errors.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
 import { defined } from "../types/defined.ts";
 import { isIdentifier, type User } from "./access.ts";
@@ -12,7 +12,17 @@ export interface Credentials {
   /** Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
   /** Request with the credentials, for schemes that read other headers. */
-  readonly request?: Readonly<Record<"headers", Readonly<Record<string, string>>>>;
+  readonly request?: SentRequest;
+  /** Full name of the handler that is called. */
+  readonly handler?: string | undefined;
+}
+
+interface SentRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly method?: string;
+  readonly path?: string;
+  readonly ip?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Authenticator {
@@ -220,23 +230,30 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
   const keys =
     secret === undefined
-      ? createRemoteKeys(jose, new URL(String(jwks)), clock ?? systemClock)
-      : await secretKeys(secret);
+      ? [createRemoteKeys(jose, new URL(String(jwks)), clock ?? systemClock)]
+      : await Promise.all([secret].flat().map(secretKeys));
   const pinned = {
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
     requiredClaims: ["exp"],
     clockTolerance: clockToleranceSeconds ?? 0,
     ...defined({ issuer, audience: audience && [audience].flat() }),
   };
-  const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
+  const verify = async (way: keyof RemoteKeys, token: string, index = 0): Promise<JWTPayload> => {
+    const { [way]: find } = keys[index] as RemoteKeys; // safe cast: there is at least one
     const currentDate = new Date(clock?.now() ?? Date.now());
-    return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
+    try {
+      return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
+    } catch (error) {
+      // The token may have the signature of another secret.
+      if (index + 1 === keys.length || systemCode(error) !== wrongSignature) throw error;
+      return verify(way, token, index + 1);
+    }
   };
   return {
     /** @throws errors that {@link tokenFault} explains. */
-    verify: verifyWith(keys.find),
+    verify: (token: string) => verify("find", token),
     /** Never fetches keys. Throws for an unknown key. */
-    verifyAtHand: verifyWith(keys.findAtHand),
+    verifyAtHand: (token: string) => verify("findAtHand", token),
   };
 }
 
@@ -257,11 +274,12 @@ function tokenFault(error: unknown): string | undefined {
     : faults.get(code);
 }
 
+const wrongSignature = "ERR_JWS_SIGNATURE_VERIFICATION_FAILED";
 const faults: ReadonlyMap<unknown, string> = new Map([
   ["ERR_JWT_EXPIRED", "token expired"],
   ["ERR_JOSE_ALG_NOT_ALLOWED", "token algorithm not accepted"],
   ["ERR_JOSE_NOT_SUPPORTED", "token algorithm not accepted"],
-  ["ERR_JWS_SIGNATURE_VERIFICATION_FAILED", "token signature not accepted"],
+  [wrongSignature, "token signature not accepted"],
   ["ERR_JWKS_NO_MATCHING_KEY", "token signature not accepted"],
   ["ERR_JWKS_MULTIPLE_MATCHING_KEYS", "token does not name its key (kid)"],
   ["ERR_JWS_INVALID", "token is malformed"],

@@ -69,6 +69,7 @@ test("API keys leave tokens to the environment, and make the table of claims per
     tables.find(({ name }) => name === "once")?.isLasting;
   expect(needs({ apiKeys: true }).hasAuthSecret).toBe(true);
   expect(needs({ apiKeys: true, secret: "s".repeat(32) }).hasAuthSecret).toBe(false);
+  expect(needs({ resolve: () => undefined }).hasAuthSecret).toBe(false);
   expect(claims(needs({ apiKeys: true }))).toBe(true);
   expect(claims(needs({ secret: "s".repeat(32) }))).toBe(false);
   expect(claims(needsOf(server))).toBe(false);

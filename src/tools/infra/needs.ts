@@ -76,7 +76,7 @@ export function needsOf(
         ? { ...neededBus(names.bus, source, consumed), isFair: fair === "events" }
         : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
-    hasAuthSecret: !namesTokens(options.auth),
+    hasAuthSecret: !namesTokens(options.auth) && options.auth?.resolve === undefined,
     isIsolated: options.isolation !== undefined && hasTenants(registry),
   };
 }

@@ -1,5 +1,6 @@
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { anonymous, type User } from "../../base/identity/access.ts";
+import { type AuthOptions, signingSecret } from "../../base/identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../../base/identity/token.ts";
 import { systemClock } from "../../base/process/clock.ts";
 import { defined } from "../../base/types/defined.ts";
@@ -38,7 +39,9 @@ export async function testToken(
 ): Promise<string> {
   const { auth = {} } = serverInternals(server).options;
   const isSigner = auth.jwks === undefined;
-  const secret = isSigner ? (auth.secret ?? process.env["KEELSON_AUTH_SECRET"]) : undefined;
+  const secret = isSigner
+    ? (signingSecret(auth.secret) ?? process.env["KEELSON_AUTH_SECRET"])
+    : undefined;
   if (!secret) {
     const why = isSigner
       ? "the server has no `auth.secret`"
@@ -53,12 +56,13 @@ export async function testToken(
 export function tokenOf(
   { id: userId, tenantId, roles = [] }: Caller,
   {
-    secret,
+    secret: secrets,
     issuer,
     audience,
     claims,
-  }: Pick<TokenOptions, "secret" | "issuer" | "audience" | "claims">,
+  }: Pick<TokenOptions, "issuer" | "audience" | "claims"> & Required<Pick<AuthOptions, "secret">>,
 ): TokenOptions {
   const [first] = [audience].flat();
+  const secret = signingSecret(secrets) as string; // safe cast: boot rejects an empty list
   return { secret, userId, tenantId, roles, ...defined({ issuer, audience: first, claims }) };
 }

@@ -252,6 +252,13 @@ test("the server accepts a test token", async () => {
   );
   vi.stubEnv("KEELSON_AUTH_SECRET", secret);
   expect(await asked(await testToken(bare(), ann), bare())).toBe("ann");
+  const secrets = ["the first of two secrets, and the one that signs", secret];
+  const rotating = buildServer({
+    features: [echoes],
+    auth: { secret: secrets },
+    environment: "test",
+  });
+  expect(await asked(await testToken(rotating, ann), rotating)).toBe("ann");
   const remote = buildServer({
     features: [echoes],
     auth: { jwks: "https://a.example/keys" },

@@ -105,6 +105,14 @@ test("the app's webhook options override the server's", async () => {
   }
 });
 
+test("the app signs with the first of several secrets", async () => {
+  const auth = { secret: ["a".repeat(32), "b".repeat(32)] };
+  const app = await startTestApp(buildServer({ features: [hooks], auth }));
+  expect((await app.fetch("/who", { as: { id: "ann", tenantId: "acme" } })).status).toBe(200);
+  expect(app.env["KEELSON_AUTH_SECRET"]).toBe(auth.secret[0]);
+  await app.close();
+});
+
 test("the app accepts its own token over HTTP until it expires, and a Lambda function accepts a test token", async () => {
   const server = () =>
     buildServer({ features: [hooks], auth: { jwks: "https://a.example/keys", issuer: "us" } });

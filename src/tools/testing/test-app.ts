@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import type { WebhookOptions } from "../../app/registry/options.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
+import { signingSecret } from "../../base/identity/auth-options.ts";
 import { signToken } from "../../base/identity/token.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import { defined } from "../../base/types/defined.ts";
@@ -170,8 +171,9 @@ async function startOn(
   const logs: Record<string, unknown>[] = [];
   const recorded: Recorded = { events: [], jobs: [], deliveries: [] };
   const { options } = serverInternals(server);
-  const secret = options.auth?.secret ?? randomBytes(32).toString("base64url");
-  const { jwks: _replaced, ...auth } = { ...options.auth, secret };
+  const secret = signingSecret(options.auth?.secret) ?? randomBytes(32).toString("base64url");
+  const all = options.auth?.secret ?? secret;
+  const { jwks: _replaced, ...auth } = { ...options.auth, secret: all };
   const { calls, sequence, faults, watch } = createCallWatch(() => crash(), gate);
   const variables = { LOG_LEVEL: "debug", ...stack.env };
   const webhook = webhooks && { ...options.delivery?.webhook, ...webhooks };
@@ -226,7 +228,8 @@ async function startOn(
         signal: signal === undefined ? life : AbortSignal.any([signal, life]),
       });
     },
-    token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
+    token: (caller, expiry) =>
+      signToken({ ...tokenOf(caller, { ...auth, secret }), ...expiry }, clock),
     // Safe cast: a handle's type has the output that its handler declares.
     call: (handler, input, options = {}) =>
       inProcess(({ runtime }) => callHandler(runtime, nameOf(handler), input, options) as never),
