@@ -14,6 +14,7 @@ import { memoryResults } from "./memory.ts";
 import { observeResults } from "./observe.ts";
 import { onceResults } from "./once.ts";
 import { writePages } from "./page.ts";
+import { raceResults } from "./races.ts";
 import { resultsOf } from "./runs.ts";
 import { startStack } from "./stack.ts";
 import { typecheckResults } from "./typecheck.ts";
@@ -34,6 +35,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   http: httpResults,
   fronts: frontResults,
   memory: memoryResults,
+  races: raceResults,
   drains: drainResults,
   typecheck: typecheckResults,
 };

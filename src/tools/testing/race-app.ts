@@ -57,7 +57,8 @@ export async function openRaceStack(
     createRuntime(server, {
       ...{ variables, clock: time, auth, developmentSecret: secret, write, openAdapters: open },
       environment: environment ?? options.environment ?? "test",
-      schedule: processSchedule, // its timers are the race's
+      // Its timers and random numbers are the race's.
+      schedule: { ...processSchedule, random: () => Math.random() },
     });
   const transport = (client: Client) => {
     // Safe cast: the middleware passes commands of any client.

@@ -1,0 +1,213 @@
+import { buildServer } from "keelson";
+import { type RaceApp, type RaceScenario, raceEverywhere } from "keelson/testing";
+import { afterAll, expect, test } from "vitest";
+import { createBillingFeature } from "../../examples/files/billing.ts";
+import { server } from "../../examples/files/server.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
+import { tenantSources } from "../../src/app/tenants/tenant-source.ts";
+import { eraseTenant } from "../../src/app/tenants/walk.ts";
+import { dynamoTenantRows } from "../../src/aws/stores/tenant-rows.ts";
+
+/**
+ * Orders of all races together. KEELSON_RACE_ORDERS sets another number: a longer search takes more
+ * preemptions as well, and then random orders.
+ */
+const orders = Number(process.env["KEELSON_RACE_ORDERS"] ?? 2_000);
+
+type Race = Pick<
+  RaceScenario<RaceApp, unknown>,
+  "requests" | "arrange" | "check" | "crashes" | "lostAnswers" | "throttles" | "expiries"
+>;
+
+let ran = 0;
+const began = performance.now();
+afterAll(() => {
+  const seconds = (performance.now() - began) / 1_000;
+  console.info(`${ran} orders without a race, ${(ran / seconds).toFixed(0)} per second`);
+});
+
+interface FileItem {
+  readonly id: string;
+  readonly name: string;
+}
+const as = (app: RaceApp) => app.as(["admin", "systemAdmin"]);
+const create =
+  (key: string, name = "a.txt") =>
+  (app: RaceApp) =>
+    app.fetch("/files", {
+      ...{ body: { name, sizeMb: 1 }, as: as(app) },
+      headers: { "idempotency-key": key },
+    });
+const filesOf = async (app: RaceApp): Promise<readonly FileItem[]> => {
+  const response = await app.fetch("/files", { as: as(app) });
+  return ((await response.json()) as { items: FileItem[] }).items;
+};
+const statuses = (results: readonly PromiseSettledResult<unknown>[]) =>
+  results
+    .map((result) => (result.status === "fulfilled" ? (result.value as Response).status : 0))
+    .sort();
+const limit = `/config/${encodeURIComponent("files:config:max-upload-size-mb")}`;
+const set = (value: number) => (app: RaceApp) =>
+  app.fetch(limit, {
+    ...{ method: "PUT", body: { value }, as: as(app) },
+    headers: { "idempotency-key": `set-${value}` },
+  });
+const settle = (app: RaceApp) => app.settled();
+const usedMb = async (app: RaceApp) =>
+  ((await (await app.fetch("/files/quota", { as: as(app) })).json()) as { usedMb: number }).usedMb;
+const erase = async (app: RaceApp) => {
+  const ctx = await app.ctx(as(app));
+  const rows = dynamoTenantRows(ctx.acrossTenants("a race"), { wait: async () => {} });
+  const found = tenantSources(serverInternals(server), app.tenantId, {});
+  return eraseTenant({ ...found, rows, keep: async () => {}, begun: undefined, isDryRun: false });
+};
+const retried = async (send: () => Promise<Response>): Promise<Response> => {
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    const response = await send();
+    if (response.status < 500 && response.status !== 409) return response;
+    await new Promise((resolve) => setTimeout(resolve, 40_000)); // of the race's clock
+  }
+  throw new Error("five attempts failed");
+};
+
+const once: Race = {
+  requests: [create("k"), create("k")],
+  check: async (app) => {
+    expect((await retried(() => create("k")(app))).status).toBe(201);
+    expect(await filesOf(app)).toHaveLength(1);
+  },
+};
+function race(name: string, share: number, scenario: Race, of = server): void {
+  test(`${name} has no race`, async () => {
+    const most = Math.ceil((orders * share) / shares);
+    const preemptions = most > 2_000 ? 3 : 2;
+    const found = await raceEverywhere(of, {
+      ...scenario,
+      processes: 2,
+      orders: most,
+      preemptions,
+    });
+    const walks = orders > 10_000 ? most - found.orders : 0;
+    if (walks > 0) await raceEverywhere(of, { ...scenario, processes: 2, orders: 0, walks });
+    ran += found.orders + walks;
+    expect(found.orders).toBeGreaterThan(1);
+  });
+}
+const shares = 26;
+
+race("one write, sent twice,", 2, once);
+race("one write, sent twice, with a crash,", 2, { ...once, crashes: 1 });
+race("one write, sent twice, with a lost answer,", 2, { ...once, lostAnswers: 1 });
+race("one write, sent twice, throttled,", 2, { ...once, throttles: 1 });
+race("one write, sent twice, past its lease,", 2, { ...once, expiries: 1 });
+
+race("two writes", 2, {
+  requests: [create("k", "a.txt"), create("l", "b.txt")],
+  check: async (app, results) => {
+    expect(statuses(results)).toEqual([201, 201]);
+    expect((await filesOf(app)).map(({ name }) => name).sort()).toEqual(["a.txt", "b.txt"]);
+  },
+});
+
+race("one file, deleted twice,", 2, {
+  requests: ["k", "l"].map((key) => async (app: RaceApp) => {
+    const [file] = await filesOf(app);
+    const path = `/files/${file?.id ?? "gone"}`;
+    return app.fetch(path, { method: "DELETE", as: as(app), headers: { "idempotency-key": key } });
+  }),
+  arrange: async (app) => void (await create("c")(app)),
+  check: async (app, results) => {
+    expect(statuses(results)).toEqual([204, 404]);
+    expect(await filesOf(app)).toEqual([]);
+  },
+});
+
+race("one setting, written twice,", 2, {
+  requests: [set(20), set(30)],
+  check: async (app, results) => {
+    const done = statuses(results).filter((status) => status === 200).length;
+    const answer = await app.fetch(`${limit}/history`, { as: as(app) });
+    const { items } = (await answer.json()) as { items: { version: number }[] };
+    expect(items.map(({ version }) => version)).toEqual([2, 1].slice(2 - done));
+    expect(statuses(results).every((status) => status === 200 || status === 409)).toBe(true);
+  },
+});
+
+race("one event, delivered twice,", 2, {
+  requests: [0, 1].map(() => async (app: RaceApp) => {
+    const [event] = app.events;
+    return event && app.deliver(event);
+  }),
+  arrange: async (app) => void (await create("c")(app)),
+  check: async (app) => {
+    await app.settled();
+    expect([app.jobs.length, app.deliveries.length, await usedMb(app)]).toEqual([1, 1, 1]);
+  },
+});
+
+race("one job, delivered twice, past its lease,", 2, {
+  requests: [0, 1].map(() => async (app: RaceApp) => {
+    const [job] = app.jobs;
+    return job && app.deliver(job);
+  }),
+  expiries: 1,
+  arrange: async (app) => {
+    await create("c")(app);
+    const [event] = app.events;
+    if (event !== undefined) await app.deliver(event);
+  },
+  check: async (app) => {
+    await app.settled();
+    expect(app.deliveries).toHaveLength(1);
+  },
+});
+
+race("a write and two sweeps", 2, {
+  requests: [create("k"), settle, settle],
+  check: async (app) => {
+    await app.settled();
+    expect([app.events.length, app.deliveries.length, await usedMb(app)]).toEqual([1, 1, 1]);
+  },
+});
+
+let charged: string[] = [];
+const billing = buildServer({
+  features: [
+    createBillingFeature({
+      charge: async (_plan, key) => {
+        charged.push(key);
+        return { id: key };
+      },
+    }),
+  ],
+});
+const nextMonth = (app: RaceApp) => {
+  charged = [];
+  app.clock.advance(32 * 24 * 3_600_000);
+};
+race(
+  "a schedule, its job and its step, in two processes,",
+  2,
+  {
+    requests: [settle, settle],
+    arrange: nextMonth,
+    check: async (app) => {
+      await app.settled();
+      expect([charged.length, app.deliveries.length]).toEqual([1, 1]);
+    },
+  },
+  billing,
+);
+
+race("a tenant that is erased during a write", 2, {
+  requests: [erase, create("k")],
+  arrange: async (app) => void (await create("c", "old.txt")(app)),
+  check: async (app, results) => {
+    const [, written] = results;
+    const names = (await filesOf(app)).map(({ name }) => name);
+    expect(names).not.toContain("old.txt");
+    expect(written?.status).toBe("fulfilled");
+    await erase(app);
+    expect([(await erase(app)).state.found, await filesOf(app)]).toEqual([0, []]);
+  },
+});
