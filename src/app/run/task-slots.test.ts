@@ -21,6 +21,7 @@ const ctx = { config: async () => 3 } as unknown as PipelineContext;
 function start({ full = [], held = [] }: { full?: string[]; held?: string[] } = {}) {
   const calls: unknown[][] = [];
   const slots: Slots = {
+    list: async () => [],
     isFull: ({ limit }) => full.includes(limit),
     take: async ({ limit, tenantId }: SlotPlace, most, holder) => {
       calls.push(["take", limit, tenantId, most, holder.owner]);

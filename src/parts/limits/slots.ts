@@ -1,4 +1,4 @@
-import type { SlotHolder, SlotPlace } from "./slot.ts";
+import type { SlotHolder, SlotPlace, SlotStore } from "./slot.ts";
 import { type SlotParts, takeSlot } from "./take-slot.ts";
 
 export interface Slots {
@@ -6,6 +6,8 @@ export interface Slots {
   isFull(place: SlotPlace): boolean;
   /** Returns `false` if all slots are held. @throws any error of the stores. */
   take(place: SlotPlace, most: number, holder: Omit<SlotHolder, "sinceMs">): Promise<boolean>;
+  /** Returns the rows of a handler. @throws any error of the store. */
+  list: SlotStore["list"];
   /** Gives the slot back, after the claim has ended. Never throws: others find out by the claim. */
   leave(place: SlotPlace, owner: string): Promise<void>;
 }
@@ -19,6 +21,7 @@ export function createSlots(parts: SlotParts): Slots {
   const { store, clock } = parts;
   const fullUntilMs = new Map<string, number>();
   return {
+    list: store.list,
     isFull: (place) => (fullUntilMs.get(textOf(place)) ?? 0) > clock.now(),
     take: async (place, most, holder) => {
       if (await takeSlot(parts, place, most, { ...holder, sinceMs: clock.now() })) return true;

@@ -27,10 +27,11 @@ configuration key, the tokens that processes have taken, the number, and the end
 ${moduleArgument}
 ${listed({ "<tenant>": "the ID of a tenant" })}
 
-list    shows the callers whose number is used up, of all tenants. It reads the whole table of claims.
-show    shows all callers of the tenant.
+list    shows the callers whose number is used up, of all tenants, and the slots of concurrency that runs hold. It reads the whole
+        table of claims.
+show    shows all callers of the tenant, and the slots that its runs hold.
 reset   removes the rows of the tenant's current windows. Processes that have refused it ask again when a window of a second or
-        a minute ends, or within a minute. Until then they use the tokens that they hold.
+        a minute ends, or within a minute. Until then they use the tokens that they hold. Slots stay: each becomes free when its run or its lease ends.
 
 ${options({})}
 
@@ -57,6 +58,7 @@ async function list(
 ): Promise<void> {
   for await (const row of currentRows(runtime, undefined, context))
     if (row.taken >= row.number) context.print(lineOf(row));
+  for (const line of await slotLines(runtime, undefined)) context.print(line);
 }
 
 async function show(
@@ -65,6 +67,7 @@ async function show(
   context: CommandContext,
 ): Promise<void> {
   for await (const row of currentRows(runtime, tenant, context)) context.print(lineOf(row));
+  for (const line of await slotLines(runtime, tenant)) context.print(line);
 }
 
 async function reset(
@@ -79,6 +82,26 @@ async function reset(
     count += 1;
   }
   context.print(`rows removed: ${count}`);
+}
+
+/** Returns the places whose slots are held, of one tenant or of all. */
+async function slotLines(
+  { adapters, server: { registry } }: Runtime,
+  tenant: string | undefined,
+): Promise<string[]> {
+  const limited = [...registry.jobs.values(), ...registry.consumers.values()].filter(
+    ({ concurrency }) => concurrency !== undefined,
+  );
+  if (limited.length === 0) return [];
+  const slots = await (await adapters.open()).slots.open();
+  const rows = await Promise.all(limited.map(({ name }) => slots.list(name)));
+  return rows.flat().flatMap(({ place: { handler, limit, tenantId }, row: { holders } }) => {
+    if (holders.length === 0 || (tenant !== undefined && tenantId !== tenant)) return [];
+    const sinceMs = Math.min(...holders.map((holder) => holder.sinceMs));
+    const since = new Date(sinceMs).toISOString();
+    const found = { limit: `${handler} ${limit}`, kind: "concurrency", tenantId };
+    return [JSON.stringify({ ...found, taken: holders.length, since })];
+  });
 }
 
 /** Reads the rows of limits that the server declares, in windows that have not ended. */
