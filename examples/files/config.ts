@@ -25,6 +25,11 @@ export function declareConfig(r: FeatureBuilder, currentPlan: CurrentPlan) {
       storageQuotaMb: createTenantConfig("number", {
         computed: async (ctx) => ((await ctx.query(currentPlan, {})).plan === "pro" ? 5_000 : 100),
       }),
+      // The same for the rate limit of download URLs.
+      urlsPerMinute: createTenantConfig("number", {
+        computed: async (ctx) => ((await ctx.query(currentPlan, {})).plan === "pro" ? 600 : 60),
+        access: { read: access.admin, write: access.systemAdmin },
+      }),
       listOrder: createUserConfig("select", {
         options: ["newest", "name"],
         default: "newest",

@@ -160,6 +160,7 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
       access: access.tenant,
       input: fileId.extend({ expiresSeconds: z.string().optional() }),
       output: z.object({ url: z.url(), expiresSeconds: z.number() }),
+      rateLimit: { per: "tenant", requests: config.urlsPerMinute, window: "minute" },
       handler: async (ctx, { id, expiresSeconds }) => {
         const expires = await ctx.config(config.signedUrlExpirySeconds, {
           param: expiresSeconds,

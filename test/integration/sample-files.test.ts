@@ -85,3 +85,15 @@ test("the quota counts the files' size, and reads one row however many there are
   await used();
   expect(app.calls["Query"] ?? 0).toBe(before);
 });
+
+test("the plan of a tenant limits its requests for download URLs", async () => {
+  const statuses = async (tenantId: string, times: number) => {
+    const asked = Array.from({ length: times }, () =>
+      app.fetch("/files/7/download-url", { as: { id: "ann", tenantId } }),
+    );
+    const answers = await Promise.all(asked);
+    return answers.map(({ status }) => status).filter((status) => status === 429).length;
+  };
+  app.clock.advance(60_000 - (app.clock.now() % 60_000));
+  expect([await statuses(ann.tenantId, 62), await statuses("acme", 62)]).toEqual([2, 0]);
+});
