@@ -61,7 +61,7 @@ async function made(): Promise<string> {
 afterAll(() => cloudFormation("DeleteStack", {}));
 
 test("the stack of a server's template has everything that doctor checks", async () => {
-  const template = serverTemplate(server, { stage: "dev", part: "data" });
+  const template = serverTemplate(server, { stage: "dev", part: "data", fair: "events" });
   const parameters = {
     "Parameters.member.1.ParameterKey": "DeletionProtection",
     "Parameters.member.1.ParameterValue": "false",
