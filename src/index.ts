@@ -34,6 +34,7 @@ export type {
   StepOptions,
   StepResult,
 } from "./app/handlers/pipeline-context.ts";
+export type { Quota, QuotaContext, QuotaOptions, QuotaUsage } from "./app/handlers/quota.ts";
 export type { RateLimitAccessor, RateLimitVerdict } from "./app/handlers/rate-limit.ts";
 export type {
   IndexOptions,
@@ -158,6 +159,12 @@ export {
   type StreamedOutput,
   sse,
 } from "./parts/http/streamed-output.ts";
+export {
+  type QuotaDetails,
+  QuotaExceededError,
+  type QuotaStatus,
+} from "./parts/limits/quota-error.ts";
+export type { QuotaWindow } from "./parts/limits/quota-period.ts";
 export type { RateLimit } from "./parts/limits/rate-limit.ts";
 export type { RateWindow } from "./parts/limits/rate-window.ts";
 export type { Cause, SharedEvent } from "./parts/messages/envelope.ts";

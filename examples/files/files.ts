@@ -49,6 +49,14 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
     const created = r.event("file.created", fileCreated, { keep: true });
     const deleted = r.event("file.deleted", fileDeleted, { keep: true });
 
+    // Counted in whole megabytes, each file rounded up. The plan decides the limit, so money raises it: 402.
+    const storage = r.quota("storage", {
+      limit: config.storageQuotaMb,
+      window: "forever",
+      status: 402,
+    });
+    const sizeIn = ({ sizeMb }: Pick<Row, "sizeMb">) => Math.ceil(sizeMb);
+
     const create = r.write("file.create", {
       route: "POST /files",
       access: access.tenant,
@@ -68,6 +76,7 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
         const id = newFileId();
         const added: Row = { id, name, sizeMb, createdAt: new Date().toISOString() };
         const answer = reply(toFile(added), { headers: { location: `/files/${id}` } });
+        await storage.add(ctx, sizeIn(added));
         await ctx.publish(created, { id, sizeMb });
         const rows = [
           { ...keyOf(ctx, id), ...added },
@@ -129,15 +138,13 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
     r.query("file.quota", {
       route: "GET /files/quota",
       access: access.tenant,
-      output: z.object({ storageQuotaMb: z.number(), usedMb: z.number() }),
+      output: z.object({ storageQuotaMb: z.number(), usedMb: z.number(), totalMb: z.number() }),
       handler: async (ctx) => {
         const { Item } = await ctx.db.send(
           new GetCommand({ TableName: table.name, Key: await usageKeyOf(ctx) }),
         );
-        return {
-          storageQuotaMb: await ctx.config(config.storageQuotaMb),
-          usedMb: Number(Item?.["usedMb"] ?? 0),
-        };
+        const { used: usedMb, limit: storageQuotaMb } = await storage.get(ctx);
+        return { storageQuotaMb, usedMb, totalMb: Number(Item?.["usedMb"] ?? 0) };
       },
     });
 
@@ -186,6 +193,7 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
         );
         if (Item === undefined) throw new NotFoundError("file", id);
         const found = row.parse(Item);
+        await storage.add(ctx, -sizeIn(found));
         await ctx.publish(deleted, { id, sizeMb: found.sizeMb });
         const byId = { TableName: table.name, Key, ConditionExpression: "attribute_exists(pk)" };
         const byName = { TableName: table.name, Key: nameKeyOf(ctx, found) };

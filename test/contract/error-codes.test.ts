@@ -35,6 +35,12 @@ const probe = defineFeature("probe", (r) => {
     input: order,
     handler: (_ctx, { item }) => ({ item }),
   });
+  const orders = r.quota("orders", { limit: 0, window: "forever" });
+  r.write("order.count", {
+    ...user,
+    route: "POST /counts",
+    handler: (ctx) => orders.add(ctx, 1),
+  });
   r.write("order.wait", { ...user, route: "POST /waits", handler: () => held.promise });
   const once = { required: true, keepSeconds: 300 } as const;
   r.write("order.charge", {
@@ -179,6 +185,7 @@ const onBoth = {
     for (let n = 0; n < 5; n++) await ask("/log", { method: "POST", as, body });
     return ask("/log", { method: "POST", as, body });
   },
+  quota_exceeded: (ask) => ask("/counts", { method: "POST", as: ann }),
   internal_error: (ask) => ask("/broken"),
   response_mismatch: (ask) => ask("/wrong"),
 } satisfies Partial<Record<ErrorCode, Way>>;

@@ -31,6 +31,7 @@ const inputs: Readonly<Record<string, (tenant: string) => Readonly<Record<string
   "settings.theme.choose": () => ({ theme: "dark" }),
   "files.file.create": (tenant) => ({ id: "1", name: `a file of ${tenant}` }),
   "counter.count.add": () => ({ by: 2 }),
+  "photos.photo.add": () => ({ id: "1", sizeMb: 2 }),
   "chores.chore.do": (tenant) => ({ name: `dishes of ${tenant}` }),
 };
 /** What is answered in another way than with success, and why. */

@@ -27,8 +27,11 @@ const create = (name: string, sizeMb = 1) =>
   app.call("files.file.create", { name, sizeMb }, { as: ann }) as Promise<File>;
 const list = (input: object = {}, as = ann) =>
   app.call("files.file.list", input, { as }) as Promise<Page>;
-const used = async () =>
-  ((await app.call("files.file.quota", {}, { as: ann })) as { usedMb: number }).usedMb;
+const used = async () => {
+  const quota = await app.call("files.file.quota", {}, { as: ann });
+  const { usedMb, totalMb } = quota as { usedMb: number; totalMb: number };
+  return [usedMb, totalMb] as const;
+};
 
 async function pages(input: object): Promise<string[][]> {
   const found: string[][] = [];
@@ -67,18 +70,35 @@ test("a cursor works only for the list of its caller, and an invalid one is refu
   await expect(list({ limit: 101 })).rejects.toMatchObject({ code: "validation_error" });
 });
 
+test("a file above the plan's quota is refused with 402, and fits after another is deleted", async () => {
+  const eve = { id: "eve", tenantId: "free" };
+  const key = "files:config:max-upload-size-mb";
+  await app.rows.put({ scope: "tenant", tenantId: eve.tenantId, key, value: 100 });
+  const add = (name: string, sizeMb: number) =>
+    app.fetch("/files", { body: { name, sizeMb }, as: eve });
+  const { id } = (await (await add("a", 60)).json()) as File;
+  const refused = await add("b", 40.5);
+  expect([refused.status, await refused.json()]).toMatchObject([
+    402,
+    { error: "quota_exceeded", details: { quota: "files.storage", used: 60, limit: 100 } },
+  ]);
+  await app.call("files.file.delete", { id }, { as: eve });
+  expect((await add("b", 40.5)).status).toBe(201);
+});
+
 test("the quota counts the files' size, and reads one row however many there are", async () => {
-  expect(await used()).toBe(0);
-  const { id } = await create("a", 3);
+  expect(await used()).toEqual([0, 0]);
+  const { id } = await create("a", 2.5);
   await create("b", 4);
+  expect((await used())[0]).toBe(7); // before the projection
   await app.settled();
-  expect(await used()).toBe(7);
+  expect(await used()).toEqual([7, 6.5]);
   await app.call("files.file.delete", { id }, { as: ann });
   await expect(app.call("files.file.delete", { id }, { as: ann })).rejects.toMatchObject({
     code: "not_found",
   });
   await app.settled();
-  expect(await used()).toBe(4);
+  expect(await used()).toEqual([4, 4]);
   expect((await list()).items.map(({ name }) => name)).toEqual(["b"]);
   expect((await list({ order: "name" })).items.map(({ name }) => name)).toEqual(["b"]);
   const before = app.calls["Query"] ?? 0;

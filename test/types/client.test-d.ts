@@ -59,6 +59,7 @@ test("all codes of an operation can be told apart", async () => {
     case "overloaded":
     case "payload_too_large":
     case "pipeline_error":
+    case "quota_exceeded":
     case "response_mismatch":
     case "response_too_large":
     case "timeout":

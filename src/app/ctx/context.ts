@@ -22,6 +22,7 @@ import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { EventRange } from "../../parts/messages/kept-events.ts";
 import type { Effects } from "../handlers/effects.ts";
 import type { PipelineContext, SendOptions } from "../handlers/pipeline-context.ts";
+import { type QuotaUse, quotaUse } from "../handlers/quota.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { logOf, type RequestScope } from "../runtime/scope.ts";
@@ -122,6 +123,10 @@ class Session implements ReadingSession, DatabaseRequest {
 
   get store() {
     return this.#adapters.configStore;
+  }
+
+  get quotas() {
+    return this.#adapters.quotas;
   }
 
   get keptEvents() {
@@ -269,6 +274,12 @@ class Context implements PipelineContext {
     this.db = session.database;
     if (signal !== undefined) this.signal = signal;
     Object.freeze(this);
+  }
+
+  [quotaUse](): QuotaUse {
+    const count: QuotaUse["count"] = (quota, change) =>
+      start(this.#session, this.#owner, "quota.add", (effects) => effects.count(quota, change));
+    return { nowMs: this.#session.clock.now(), count, store: this.#session.quotas.open };
   }
 
   [parameterUsed](id: string): void {

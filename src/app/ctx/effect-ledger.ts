@@ -66,7 +66,8 @@ export class EffectLedger<Effect> {
       case "joining":
         if (caller === "hook") return this.#attempt;
     }
-    const other = call === "ctx.step" ? "" : ", or with { afterCommit: false }";
+    const other =
+      call === "ctx.step" || call === "quota.add" ? "" : ", or with { afterCommit: false }";
     throw new Error(
       `${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\`${other}`,
     );

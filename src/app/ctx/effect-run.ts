@@ -1,5 +1,6 @@
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Logger } from "../../base/log/logger.ts";
+import type { QuotaChange } from "../../parts/limits/quota-change.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
@@ -23,6 +24,14 @@ export interface HeldEffect {
   readonly kept?: TransactionItem | undefined;
 }
 
+/** Change of a quota, which is no message: it is done once its commit is written. */
+export interface HeldCount {
+  readonly kind: "quota";
+  /** Full name of the quota. */
+  readonly name: string;
+  readonly change: QuotaChange;
+}
+
 /** The ledger holds the effects that join the commit. */
 export interface EffectRun {
   readonly scope: RequestScope;
@@ -31,7 +40,7 @@ export interface EffectRun {
   readonly runs: RunServices;
   readonly run: RunParts;
   readonly cause: Cause;
-  readonly ledger: EffectLedger<HeldEffect>;
+  readonly ledger: EffectLedger<HeldEffect | HeldCount>;
 }
 
 /** One call of `ctx` with an effect. */

@@ -26,6 +26,10 @@ export class RunEffects {
       enqueue: (name, payload, options) => enqueue(run, caller, name, payload, options),
       cancelJob: (jobId) => cancelJob(run, jobId),
       deliver: (channel, message, options) => deliver(run, caller, channel, message, options),
+      count: async (quota, change) => {
+        const attempt = run.ledger.start(caller, "quota.add", "add");
+        run.ledger.hold(attempt, { kind: "quota", name: quota, change: await change() });
+      },
       step: (name, options, call) => this.#step(caller, name, options, call),
     };
     return run.scope.spans?.producing(effects) ?? effects;

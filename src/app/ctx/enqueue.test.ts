@@ -389,7 +389,7 @@ describe("a job for a tenant", () => {
     await enqueue(run, "handler", print, { n: 1 }, { tenantId: "evil", afterCommit: false });
     const evil = { ...system, tenantId: "evil" };
     expect(sentBy(did)).toMatchObject([{ job: evil }]);
-    const held = run.ledger.seal().map(({ row }) => row);
+    const held = run.ledger.seal().flatMap((effect) => ("row" in effect ? effect.row : []));
     expect(held.map(({ tenantId }) => tenantId)).toEqual(["evil", "evil"]);
     const texts = held.map((row) => JSON.parse((waitingJob(row) ?? empty).text));
     expect(texts).toMatchObject([evil, evil]);

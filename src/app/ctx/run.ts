@@ -7,7 +7,13 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { createContexts } from "./context.ts";
 import { type EffectCaller, EffectLedger, StartedEffects } from "./effect-ledger.ts";
-import { type EffectRun, type HeldEffect, itemsOf, sendEffects } from "./effect-run.ts";
+import {
+  type EffectRun,
+  type HeldCount,
+  type HeldEffect,
+  itemsOf,
+  sendEffects,
+} from "./effect-run.ts";
 import { RunEffects } from "./effects.ts";
 import type { RunCalls, RunHooks, Work } from "./work.ts";
 
@@ -163,7 +169,7 @@ export class RunCommits<Result> implements RunCalls {
     if (this.#begun === undefined) {
       const { log, work } = this.#parts;
       const lost = (error: unknown) => log.error("effects.lost", errorLog(error).data);
-      const ledger = new EffectLedger<HeldEffect>(work.hooks !== undefined);
+      const ledger = new EffectLedger<HeldEffect | HeldCount>(work.hooks !== undefined);
       this.#begun = { ledger, started: new StartedEffects(lost) };
       if (this.#hasEnded) this.#end();
     }
@@ -203,12 +209,16 @@ export class RunCommits<Result> implements RunCalls {
   async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
     const { run } = this.#parts;
     const { ledger, started } = this.#begin();
-    let effects: readonly HeldEffect[];
+    let effects: readonly HeldEffect[] = [];
     try {
       await started.beforeAttempt(run.signal);
       const attempt = await make();
-      effects = attempt === undefined ? [] : distinct(ledger.seal());
-      if (attempt !== undefined) await this.#write(attempt, effects);
+      if (attempt !== undefined) {
+        const held = ledger.seal();
+        const counts = held.filter((effect) => effect.kind === "quota");
+        effects = distinct(held.filter((effect) => effect.kind !== "quota"));
+        await this.#write(attempt, effects, counts);
+      }
       ledger.written();
     } catch (error) {
       if (run.isCommitUncertain()) ledger.uncertain();
@@ -222,15 +232,19 @@ export class RunCommits<Result> implements RunCalls {
   async #write(
     { items, answer, isStored }: Attempt,
     effects: readonly HeldEffect[],
+    counts: readonly HeldCount[],
   ): Promise<void> {
     const { adapters, run, work } = this.#parts;
     const own = effects.flatMap((effect) => itemsOf(adapters, effect));
     own.push(...(work.own?.() ?? []));
-    await (isStored ? run.commit(items, answer, own) : run.commitApart(items, own));
+    const contested = counts.length === 0 ? [] : [await contestedItems(adapters, counts)];
+    await (isStored
+      ? run.commit(items, answer, own, ...contested)
+      : run.commitApart(items, own, ...contested));
     this.#hasCommitted = isStored;
   }
 
-  #drop(effects: readonly HeldEffect[]): void {
+  #drop(effects: readonly (HeldEffect | HeldCount)[]): void {
     if (effects.length === 0) return;
     const types = [...new Set(effects.map(({ kind, name }) => `${kind} ${name}`))];
     this.#parts.log.info("effects.dropped", { types, number: effects.length });
@@ -260,7 +274,13 @@ function distinct(effects: readonly HeldEffect[]): readonly HeldEffect[] {
   ].toReversed();
 }
 
+async function contestedItems({ quotas }: Adapters, counts: readonly HeldCount[]) {
+  const { contested, merged } = await import("../../parts/limits/quota-change.ts");
+  const store = quotas.value ?? (await quotas.open());
+  return merged(counts.map(({ change }) => change)).map((change) => contested(store, change));
+}
+
 interface Begun {
-  readonly ledger: EffectLedger<HeldEffect>;
+  readonly ledger: EffectLedger<HeldEffect | HeldCount>;
   readonly started: StartedEffects;
 }

@@ -34,6 +34,7 @@ import type {
   JobOptions,
 } from "../handlers/message-handlers.ts";
 import type { ReadContext } from "../handlers/pipeline-context.ts";
+import type { Quota, QuotaOptions } from "../handlers/quota.ts";
 import type { TableOptions } from "../handlers/table.ts";
 import type { DeclaredTable } from "../handlers/table-handle.ts";
 import type { Projection, ProjectionOptions } from "../projections/projection.ts";
@@ -173,6 +174,13 @@ export interface FeatureBuilder<Name extends string = string> {
       ? Readonly<Record<string, undefined>>
       : { readonly [Label in keyof Labels]?: Labels[Label][number] | undefined }
   >;
+  /**
+   * Declares a quota: how much each tenant may use, in all or in each day or month. Usage counts with
+   * the commit of its effect, and never exceeds the limit.
+   * @example
+   * const storage = r.quota("storage", { limit: config.storageMb, window: "forever", status: 402 });
+   */
+  quota(name: string, options: QuotaOptions): Quota;
   /** Declares a channel for `ctx.delivery.send`. Every server has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(
     name: Channel,

@@ -20,6 +20,8 @@ import {
   job,
   type ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
+import { type QuotaDeclaration, quota } from "../handlers/quota.ts";
+import { quotaHandle } from "../handlers/quota-handle.ts";
 import { type RateDeclaration, rateLimit } from "../handlers/rate-limit.ts";
 import { type Declaring, isWord } from "../handlers/requirements.ts";
 import { type TableDeclaration, table } from "../handlers/table.ts";
@@ -48,6 +50,7 @@ export interface FeatureDeclarations {
   readonly rateLimits: readonly RateDeclaration[];
   /** Limits of all routes of the feature. */
   readonly rateLimit: RateLimits | undefined;
+  readonly quotas: readonly QuotaDeclaration[];
   /** Invalid declarations, which `buildServer` reports together. */
   readonly problems: readonly BootProblem[];
 }
@@ -73,6 +76,7 @@ export const kinds = Object.freeze({
   projections: ["projection", "name"],
   metrics: ["metric", "name"],
   rateLimits: ["limit", "name"],
+  quotas: ["quota", "name"],
 } as const satisfies {
   readonly [Kind in keyof Kinds]: readonly [what: string, keyof Declared<Kind>];
 });
@@ -134,6 +138,10 @@ export function defineFeature<
   const declaring: Declaring = { feature: name, report };
   const add = <Kind extends keyof Kinds>(kind: Kind, ...items: readonly Declared<Kind>[]) =>
     void declared[kind].push(...items);
+  const added = <Kind extends keyof Kinds>(kind: Kind, made: Declared<Kind>) => {
+    add(kind, made);
+    return made;
+  };
   // In plain JavaScript, options can have any type, so each function checks its options.
   const adding =
     <Kind extends keyof Kinds>(
@@ -142,8 +150,7 @@ export function defineFeature<
       declare: (by: Declaring, name: string, ...given: unknown[]) => Declared<Kind>,
     ) =>
     (name: string, ...given: unknown[]) => {
-      const made = declare(declaring, name, ...given);
-      add(kind, made);
+      const made = added(kind, declare(declaring, name, ...given));
       // Safe casts: the member is the declaration's name, and types have no runtime form.
       const handle = handleOf(handleKind, made[kinds[kind][1] as keyof typeof made] as string);
       handles.add(handle);
@@ -162,8 +169,7 @@ export function defineFeature<
       return Object.freeze(Object.fromEntries(handles)) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
-      const made = table(tableName, options, report);
-      add("tables", made);
+      const made = added("tables", table(tableName, options, report));
       // Safe cast: only a table with `tenant: true` has tenant keys, at runtime and in its type.
       return tableHandle(made) as never;
     },
@@ -179,22 +185,18 @@ export function defineFeature<
     job: adding("jobs", "job", job),
     schedule: (operation, options) => add("schedules", schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
-      const made = projection(name, projectionName, options, report);
-      add("projections", made);
+      const made = added("projections", projection(name, projectionName, options, report));
       add("consumers", ...projectionConsumers(made));
       return projectionHandle(made);
     },
     metric: adding("metrics", "metric", (_by, metricName, options) =>
       metric(name, metricName, options as RawOptions, report),
     ),
+    quota: (given, options) => quotaHandle(added("quotas", quota(name, given, options, report))),
     channel: adding("channels", "channel", channel),
     rateLimit: adding("rateLimits", "rate-limit", rateLimit),
   };
-  if (!isWord(name)) {
-    const message = `feature name ${JSON.stringify(name)} is not in kebab case`;
-    const fix = "name it with lower-case letters, digits and hyphens, beginning with a letter";
-    report({ key: String(name), rule: "feature-name", message, fix });
-  }
+  if (!isWord(name)) report(misnamed(name));
   const returned = declare(Object.freeze(builder));
   // A function of one expression returns the handle of its declaration, which exports nothing.
   const members = handles.has(returned) ? undefined : returned;
@@ -212,6 +214,12 @@ export function defineFeature<
   const declarations: FeatureDeclarations = { name, ...declared, ...own };
   // Safe cast: the literal has exactly the members of `Feature<Members, Name>`.
   return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as never;
+}
+
+function misnamed(name: string): Parameters<Report>[0] {
+  const message = `feature name ${JSON.stringify(name)} is not in kebab case`;
+  const fix = "name it with lower-case letters, digits and hyphens, beginning with a letter";
+  return { key: String(name), rule: "feature-name", message, fix };
 }
 
 /** Returns `undefined` for a value that `defineFeature` has not made. */

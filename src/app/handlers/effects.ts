@@ -1,3 +1,4 @@
+import type { QuotaChange } from "../../parts/limits/quota-change.ts";
 import type {
   EffectOptions,
   EnqueueOptions,
@@ -18,5 +19,7 @@ export interface Effects {
     message: unknown,
     options?: SendOptions,
   ): Promise<{ readonly deliveryId: string }>;
+  /** Joins a change of a quota's usage to the commit. */
+  count(quota: string, change: () => Promise<QuotaChange>): Promise<void>;
   step(name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown>;
 }

@@ -193,6 +193,10 @@ export function errorsOf(
   const codes = codesOf(operation, server);
   const inOrder = new Set([...table.filter((code) => codes.has(code)), ...codes.keys()]);
   const byStatus = Map.groupBy(inOrder, (code) => codes.get(code));
+  // Each quota chooses the status of its refusals.
+  if (isExpected("quota_exceeded", operation.handler, server))
+    for (const status of new Set([...server.registry.quotas.values()].map(statusOf)))
+      byStatus.set(status, [...(byStatus.get(status) ?? []), "quota_exceeded"]);
   const isOfApplication = operation.own === undefined;
   const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
     const unforeseen = isOfApplication || status === 503 ? ["pipeline_error"] : [];
@@ -210,6 +214,8 @@ export function errorsOf(
   ]);
 }
 
+const statusOf = ({ status }: { readonly status: number }) => status;
+
 function codesOf(
   { handler, own }: DeclaredOperation,
   server: DeclaredServer,
@@ -217,7 +223,8 @@ function codesOf(
   // Safe cast: boot refuses a route without an access rule.
   const asksWho = needsIdentity(handler.access as AccessRule);
   const isGiven = (code: string) =>
-    own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
+    code !== "quota_exceeded" &&
+    (own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code)));
   const expected = Object.entries(errorCodes).filter(
     ([code]) => isExpected(code, handler, server) && isGiven(code),
   );

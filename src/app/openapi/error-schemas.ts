@@ -1,4 +1,6 @@
-import { object, type Schemas, text } from "./schema.ts";
+import { type JsonSchema, object, type Schemas, text } from "./schema.ts";
+
+const whole: JsonSchema = Object.freeze({ type: "integer", minimum: 0 });
 
 export const errorSchemas: Schemas = Object.freeze({
   Error: {
@@ -12,6 +14,10 @@ export const errorSchemas: Schemas = Object.freeze({
         type: "array",
         description: "For `validation_error`: the invalid fields and the reasons.",
         items: object({ field: text, error: text }),
+      },
+      details: {
+        description: "Of `quota_exceeded`: the usage, the limit, and when the quota starts again.",
+        ...object({ quota: text, used: whole, limit: whole, "resetsAt?": text }),
       },
     },
     required: ["error", "message", "requestId"],

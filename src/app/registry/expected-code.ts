@@ -26,6 +26,11 @@ export function isExpected(
         (options.limits?.inFlightPerTenant !== undefined ||
           isRateLimited(handler, { registry, options }))
       );
+    case "quota_exceeded":
+      // keelson's own routes count nothing.
+      return (
+        handler.kind === "write" && registry.quotas.size > 0 && registry.handlers.has(handler.name)
+      );
     case "request_in_progress":
     case "idempotency_key_reused":
       return once !== false;

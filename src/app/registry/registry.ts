@@ -19,6 +19,7 @@ import type {
   JobDeclaration,
   ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
+import type { QuotaDeclaration } from "../handlers/quota.ts";
 import type { RateDeclaration } from "../handlers/rate-limit.ts";
 import {
   configTable,
@@ -52,6 +53,7 @@ export interface Registry {
   readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
   /** Rate limits that handlers take from. */
   readonly rateLimits: ReadonlyMap<string, RateDeclaration>;
+  readonly quotas: ReadonlyMap<string, QuotaDeclaration>;
   /** Problems of single declarations, and duplicate names. */
   readonly problems: readonly BootProblem[];
 }

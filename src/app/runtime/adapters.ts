@@ -6,6 +6,7 @@ import type { ApiKeyStore } from "../../parts/api-keys/api-key.ts";
 import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
 import type { ConfigStore, OperatorSession } from "../../parts/config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts";
+import type { QuotaStore } from "../../parts/limits/quota-change.ts";
 import type { RateStore } from "../../parts/limits/rate-store.ts";
 import type { Slots } from "../../parts/limits/slots.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
@@ -44,6 +45,7 @@ export interface Adapters {
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
   readonly apiKeys: Lazy<ApiKeyStore>;
+  readonly quotas: Lazy<QuotaStore>;
   readonly rates: Lazy<RateStore>;
   readonly slots: Lazy<Slots>;
   /** Ends long polls. Exists only on the embedded stack, which cannot lose a message by it. */

@@ -147,6 +147,9 @@ function lazyStores(
     slots: lazy(async () =>
       (await import("../stores/slot-store.ts")).openSlots(database, once, clock),
     ),
+    quotas: lazy(async () =>
+      (await import("../stores/quota-store.ts")).dynamoQuotas(database, once),
+    ),
     dueJobs: lazy(async () => dynamoDueJobs(database, tableName(outboxTable.name))),
     equalJobs: lazy(async () =>
       (await import("../stores/equal-job-store.ts")).dynamoEqualJobs(database, once),

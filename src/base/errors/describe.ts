@@ -9,6 +9,8 @@ export interface ErrorDescription {
     readonly message: string;
     readonly requestId: string;
     readonly fields?: readonly FieldError[];
+    /** Of `quota_exceeded`. */
+    readonly details?: unknown;
     readonly stack?: string;
   };
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
@@ -24,7 +26,7 @@ export function describeError(
     environment,
   }: { readonly requestId: string; readonly environment: "development" | "test" | "production" },
 ): ErrorDescription {
-  const { status, code, message, headers, fields } = typed(error) ?? untyped;
+  const { status, code, message, headers, fields, details } = typed(error) ?? untyped;
   return {
     status,
     headers,
@@ -33,6 +35,7 @@ export function describeError(
       message,
       requestId,
       ...(fields && { fields }),
+      ...(details && { details }),
       ...(environment === "development" && stackOf(error)),
     },
     log: errorLog(error),
@@ -60,6 +63,7 @@ const untyped = {
   message: "Internal server error",
   headers: {},
   fields: undefined,
+  details: undefined,
 };
 
 /** The brand does not guarantee the types of the members. */
@@ -71,12 +75,16 @@ function typed(error: unknown) {
     if (typeof code !== "string" || typeof message !== "string") return undefined;
     const fields =
       code === "validation_error" && "fields" in error ? fieldsOf(error.fields) : undefined;
+    // Of no other code, because an application's error may have a member of this name.
+    const details =
+      code === "quota_exceeded" && "details" in error ? detailsOf(error.details) : undefined;
     return {
       status,
       code: bounded(code, 200),
       message: bounded(message, maxText),
       headers: headersOf(headers),
       fields,
+      details,
     };
   } catch {
     return undefined;
@@ -95,6 +103,12 @@ function fieldsOf(fields: unknown): FieldError[] | undefined {
     });
   }
   return sound;
+}
+
+function detailsOf(details: unknown): Record<string, unknown> | undefined {
+  const { quota, used, limit, resetsAt } = Object(details);
+  const known = { quota: bounded(String(quota), 200), used: Number(used), limit: Number(limit) };
+  return resetsAt === undefined ? known : { ...known, resetsAt: bounded(String(resetsAt), 50) };
 }
 
 function headersOf(headers: unknown): Record<string, string> {

@@ -16,6 +16,7 @@ export const errorCodes = Object.freeze({
   validation_error: 422,
   idempotency_key_reused: 422,
   too_many_requests: 429,
+  quota_exceeded: 429,
   internal_error: 500,
   response_mismatch: 500,
   response_too_large: 500,

@@ -2,7 +2,7 @@ import type { WriteAnswer } from "./answer.ts";
 import type { TransactionItem } from "./claim-store.ts";
 import type { OnceClaim, RunLog } from "./claims.ts";
 import type { Claim } from "./held-claim.ts";
-import type { RunCommit } from "./run-commit.ts";
+import type { Contested, RunCommit } from "./run-commit.ts";
 
 export interface HeldRun {
   readonly claim: Claim;
@@ -16,7 +16,11 @@ export interface RunParts {
    * Writes items if the run holds its claim, without completing the claim, for an answer that is
    * not stored. @throws the errors of {@link RunCommit.commit}.
    */
-  commitApart(items: readonly TransactionItem[], own: readonly TransactionItem[]): Promise<void>;
+  commitApart(
+    items: readonly TransactionItem[],
+    own: readonly TransactionItem[],
+    contested?: readonly Contested[],
+  ): Promise<void>;
   isCommitUncertain(): boolean;
   held(): HeldRun | undefined;
   /** Returns the seed of the IDs of effects. A repeat of the run gets the same seed. */

@@ -64,9 +64,9 @@ class RunInProgress<Result> implements RunParts {
     return this.#commit.commit(...given);
   };
 
-  commitApart(...[items, own]: Parameters<RunParts["commitApart"]>): Promise<void> {
+  commitApart(...[items, own, contested]: Parameters<RunParts["commitApart"]>): Promise<void> {
     this.#apart = this.#createCommit({ completes: false, cipher: undefined, toStored: undefined });
-    return this.#apart.commit(items, noAnswer, own);
+    return this.#apart.commit(items, noAnswer, own, contested);
   }
 
   isCommitUncertain(): boolean {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { claimKey, completedClaim } from "./claim.ts";
 import type { CancellationReason, ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./held-claim.ts";
-import { RunCommit } from "./run-commit.ts";
+import { type Contested, RunCommit } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
 const answer = { status: 200, headers: {}, cookies: [], body: "done" };
@@ -116,4 +116,65 @@ test.each([
 ])("a transaction cancelled with %j gives the reason", async (reasons, message) => {
   const { run } = committing([reasons]);
   await expect(run.commit([put], answer)).rejects.toThrow(message);
+});
+
+/** An item that is tried with growing numbers, until `refuse` throws. */
+function contestedItem(number = 1, refuse = (_number: number): void => undefined): Contested {
+  const again = async () => {
+    refuse(number);
+    return contestedItem(number + 1, refuse);
+  };
+  return { item: { Update: { number } }, again };
+}
+const failed = reason("ConditionalCheckFailed");
+const none = reason("None");
+
+test("replaces a contested item whose condition failed, with a new token, and no other", async () => {
+  const { run, sent } = committing([[none, failed, none, none], undefined]);
+  await run.commit([put], answer, [], [contestedItem(), contestedItem(7)]);
+  expect(sent.map(({ items }) => items)).toEqual([
+    [put, { Update: { number: 1 } }, { Update: { number: 7 } }],
+    [put, { Update: { number: 2 } }, { Update: { number: 7 } }],
+  ]);
+  expect(new Set(sent.map(({ token }) => token)).size).toBe(2);
+  expect(run.committed()?.answer).toEqual(answer);
+});
+
+test("a contested item ends the commit by its own error, and an item of the handler comes first", async () => {
+  const refuse = () => {
+    throw new Error("no room");
+  };
+  const one = committing([[none, failed, none]]);
+  await expect(one.run.commit([put], answer, [], [contestedItem(1, refuse)])).rejects.toThrow(
+    "no room",
+  );
+  expect([one.run.isUncertain(), one.run.committed()]).toEqual([false, undefined]);
+  const both = committing([[failed, failed, none]]);
+  await expect(
+    both.run.commit([put], answer, [], [contestedItem(1, refuse)]),
+  ).rejects.toMatchObject({ code: "condition_failed", index: 0 });
+});
+
+test("tries a contested item 25 times, and the same transaction again after a conflict", async () => {
+  const { run, sent } = committing([[none, failed, none]]);
+  await expect(run.commit([put], answer, [], [contestedItem()])).rejects.toThrow(
+    "item 1: ConditionalCheckFailed), after 25 attempts",
+  );
+  expect(sent).toHaveLength(25);
+  const conflict = [none, reason("TransactionConflict"), none];
+  const other = committing([conflict, undefined]);
+  await other.run.commit([put], answer, [], [contestedItem()]);
+  expect(new Set(other.sent.map(({ token }) => token)).size).toBe(1);
+});
+
+test("without a claim, does not replace an item after an attempt whose outcome is unknown", async () => {
+  const said = [named("TimeoutError"), [none, failed]];
+  const alone = committing(said, { isClaimed: false });
+  await expect(alone.run.commit([put], answer, [], [contestedItem()])).rejects.toThrow(
+    "after an attempt without an answer",
+  );
+  expect([alone.sent.length, alone.run.isUncertain()]).toEqual([2, true]);
+  const claimed = committing([...said.slice(0, 1), [none, failed, none], undefined]);
+  await claimed.run.commit([put], answer, [], [contestedItem()]);
+  expect(claimed.sent).toHaveLength(3);
 });

@@ -8,7 +8,15 @@ import type {
   ClaimStore,
   TransactionItem,
 } from "./claim-store.ts";
+import { assertCommittable, sizeOf, withoutNote } from "./committable.ts";
 import type { Claim } from "./held-claim.ts";
+
+/** An item of keelson's own that tries again if its condition fails. */
+export interface Contested {
+  readonly item: TransactionItem;
+  /** Returns the item for the next attempt. @throws why the commit fails. */
+  again(): Promise<Contested>;
+}
 
 export interface RunCommitOptions {
   readonly store: ClaimStore;
@@ -39,6 +47,8 @@ export interface Committed {
 /** Cancellation codes that allow a retry. */
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
 const [maxConflicts, maxFailures] = [10, 3];
+/** Other commits change contested items as well. */
+const maxContests = 25;
 /** Errors with which DynamoDB, or the SDK before sending, refuses a request. */
 const refusals = [
   "ValidationException",
@@ -54,6 +64,8 @@ export class RunCommit {
   #committed: Committed | undefined;
   #isUncertain = false;
   #pending: Promise<void> | undefined;
+  /** Behind the other items of the transaction. */
+  #contested: readonly Contested[] = [];
 
   constructor(options: RunCommitOptions) {
     this.#options = options;
@@ -63,7 +75,8 @@ export class RunCommit {
    * Writes the items together with the completed claim and its answer, atomically, once per run.
    *
    * @param own - items that keelson adds to the transaction.
-   * @throws CommitConditionError if a condition of an item did not hold; FrameworkError
+   * @param contested - more of these, whose conditions depend on other commits.
+   * @throws the errors of `contested`; CommitConditionError if a condition of an item did not hold; FrameworkError
    * `request_in_progress` if another run has taken over; RangeError and TypeError for items or
    * answers that cannot be committed; any error of the store if the outcome remains unknown.
    */
@@ -71,14 +84,18 @@ export class RunCommit {
     items: readonly TransactionItem[],
     answer: WriteAnswer,
     own: readonly TransactionItem[] = [],
+    contested: readonly Contested[] = [],
   ): Promise<void> {
     const { signal, toStored, claim, clock } = this.#options;
     signal?.throwIfAborted();
     if (this.#pending !== undefined || this.#committed !== undefined || this.#isUncertain)
       throw new Error("ctx.commit: a run commits once; put all items into one call");
     if (toStored !== undefined) assertRepeatable(answer);
-    assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
-    const sent = [...items.map(withoutNote), ...own];
+    const added = [...own, ...contested.map(({ item }) => item)];
+    const reserved = added.length + (claim === undefined ? 0 : 1);
+    assertCommittable(items, reserved, recordBytes + sizeOf(added));
+    this.#contested = contested;
+    const sent = [...items.map(withoutNote), ...added];
     this.#pending = this.#write(sent, answer, toStored?.(answer), clock.now());
     try {
       await this.#pending;
@@ -136,9 +153,14 @@ export class RunCommit {
     };
   }
 
-  /** Retries the transaction. All attempts have the same token, so DynamoDB writes at most one. */
-  async #transact(transaction: ClaimCommit): Promise<void> {
+  /**
+   * Retries the transaction. All attempts with the same items have the same token, so DynamoDB
+   * writes at most one.
+   */
+  async #transact(first: ClaimCommit): Promise<void> {
     const { store, pause } = this.#options;
+    const most = this.#contested.length === 0 ? maxConflicts : maxContests;
+    let transaction = first;
     let [conflicts, failures] = [0, 0];
     for (;;) {
       let reasons: readonly CancellationReason[] | undefined;
@@ -156,11 +178,34 @@ export class RunCommit {
       if (reasons === undefined) break;
       if (await this.#isWrittenOrGone(transaction, reasons)) break;
       conflicts += 1;
-      if (conflicts === maxConflicts)
+      if (conflicts === most)
         throw new Error(`ctx.commit: ${describe(reasons)}, after ${conflicts} attempts`);
+      const next = await this.#renewed(transaction, reasons);
+      // An attempt whose outcome is unknown may still be written. Only a claim refuses the second.
+      if (next !== transaction && failures > 0 && first.completed === undefined) {
+        this.#isUncertain = true;
+        throw new Error(`ctx.commit: ${describe(reasons)}, after an attempt without an answer`);
+      }
+      transaction = next;
       await pause(conflicts);
     }
     this.#isUncertain = false;
+  }
+
+  /** Replaces the contested items whose conditions failed. */
+  async #renewed(
+    transaction: ClaimCommit,
+    reasons: readonly CancellationReason[],
+  ): Promise<ClaimCommit> {
+    const { items } = transaction;
+    const from = items.length - this.#contested.length;
+    const failed = (index: number) => reasons[from + index]?.code === "ConditionalCheckFailed";
+    if (!this.#contested.some((_, index) => failed(index))) return transaction;
+    this.#contested = await Promise.all(
+      this.#contested.map((one, index) => (failed(index) ? one.again() : one)),
+    );
+    const renewed = [...items.slice(0, from), ...this.#contested.map(({ item }) => item)];
+    return { ...transaction, items: renewed, token: crypto.randomUUID() };
   }
 
   /** Whether an earlier attempt wrote the transaction. @throws if it cannot be retried. */
@@ -177,12 +222,16 @@ export class RunCommit {
       throw new FrameworkError("request_in_progress", "Another run of this request has taken over");
     }
     this.#isUncertain = false;
-    const index = reasons.findIndex(({ code }) => code === "ConditionalCheckFailed");
-    const failed = reasons[index];
+    const contestedFrom = items.length - this.#contested.length;
+    const others = reasons.slice(0, contestedFrom);
+    const index = others.findIndex(({ code }) => code === "ConditionalCheckFailed");
+    const failed = others[index];
     if (failed !== undefined)
       throw new CommitConditionError(index, failed.message || "the condition did not hold");
-    if (!reasons.every(({ code }) => passing.includes(code)))
-      throw new Error(`ctx.commit: ${describe(reasons)}`);
+    const ofContested = ["ConditionalCheckFailed", ...passing];
+    const mayRetry = ({ code }: CancellationReason, at: number) =>
+      (at < contestedFrom ? passing : ofContested).includes(code);
+    if (!reasons.every(mayRetry)) throw new Error(`ctx.commit: ${describe(reasons)}`);
     return false;
   }
 
@@ -202,69 +251,6 @@ function assertRepeatable(answer: WriteAnswer): void {
     throw new TypeError(
       `ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`,
     );
-}
-
-/** DynamoDB-Toolbox adds `ToolboxItem` to its items, for itself. */
-function withoutNote({ ToolboxItem: _note, ...item }: TransactionItem): TransactionItem {
-  return item;
-}
-
-const actionNames = ["Put", "Update", "Delete", "ConditionCheck"];
-/** DynamoDB's limits for a transaction (items, bytes) and for an item (bytes). */
-const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
-
-/**
- * @param reserved - number of items that keelson adds: one for a claim, one for each effect, one
- * more for a kept event, and up to three more for an effect above 384 KiB.
- * @throws RangeError with the limit and the actual number; TypeError for a malformed list or item.
- */
-export function assertCommittable(
-  items: readonly TransactionItem[],
-  reserved: number,
-  reservedBytes: number,
-): void {
-  if (!Array.isArray(items))
-    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit only a result");
-  for (const [index, item] of items.entries()) {
-    const [action, ...others] = Object.keys(withoutNote(item ?? {})).filter(
-      (name) => item[name] !== undefined,
-    );
-    if (others.length > 0 || !actionNames.includes(String(action)))
-      throw new TypeError(
-        `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,
-      );
-  }
-  if (items.length + reserved > maxItems)
-    throw new RangeError(
-      `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit fewer items, or publish, enqueue and send with { afterCommit: false }`,
-    );
-  let total = reservedBytes;
-  for (const [index, item] of items.entries()) {
-    const bytes = sizeOf(item);
-    if (bytes > maxItemBytes + 65_536)
-      throw new RangeError(
-        `ctx.commit: item ${index} has some ${bytes} bytes, and an item of DynamoDB at most ${maxItemBytes}`,
-      );
-    total += bytes;
-  }
-  if (total > maxBytes)
-    throw new RangeError(
-      `ctx.commit: the items have some ${total} bytes, and a transaction of DynamoDB at most ${maxBytes}; commit less`,
-    );
-}
-
-/** Estimates the size of a value in bytes, as DynamoDB counts it. */
-function sizeOf(value: unknown): number {
-  if (typeof value === "string") return Buffer.byteLength(value);
-  if (typeof value === "number" || typeof value === "bigint")
-    return Math.ceil(String(value).length / 2) + 1;
-  if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.byteLength;
-  if (value instanceof Set) return sizeOf([...value]);
-  if (typeof value !== "object" || value === null) return 1;
-  let bytes = 3;
-  for (const [name, part] of Object.entries(value))
-    bytes += (Array.isArray(value) ? 0 : Buffer.byteLength(name)) + 1 + sizeOf(part);
-  return bytes;
 }
 
 /** Whether DynamoDB, the SDK or keelson refused the request, so that nothing was written. */

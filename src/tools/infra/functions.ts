@@ -18,6 +18,7 @@ export type Duty =
   | "manage-api-keys"
   | "claim"
   | "take-rates"
+  | "read-usage"
   | "steps"
   | "publish"
   | "keep-events"
@@ -181,9 +182,12 @@ function rateDuties(server: DeclaredServer, handlers: readonly HandlerDeclaratio
   return handlers.length > 0 && takes ? ["take-rates"] : [];
 }
 
-/** Any handler may read kept events and the active version of a projection. */
-function readingDuties({ tables }: Needs): Duty[] {
-  return tables.some(({ name }) => name === keptEventsTable.name) ? ["read-events"] : [];
+/** Any handler may read usage, kept events and the active version of a projection. */
+function readingDuties({ tables, hasQuotas }: Needs): Duty[] {
+  return [
+    ...(tables.some(({ name }) => name === keptEventsTable.name) ? ["read-events" as const] : []),
+    ...(hasQuotas ? ["read-usage" as const] : []),
+  ];
 }
 
 function effectDuties(needs: Needs): Duty[] {
@@ -194,7 +198,8 @@ function effectDuties(needs: Needs): Duty[] {
     "steps",
     ...(needs.bus === undefined ? [] : ["publish" as const]),
     ...(hasJobs ? ["later" as const] : []),
-    ...(reading.length > 0 ? ["keep-events" as const, ...reading] : []),
+    ...(reading.includes("read-events") ? ["keep-events" as const] : []),
+    ...reading,
     ...(hasJobs ? ["enqueue" as const] : []),
   ];
 }

@@ -43,6 +43,8 @@ export interface Needs {
     readonly keyRing: string | undefined;
   };
   readonly hasAuthSecret: boolean;
+  /** Usage is stored in the table of claims. */
+  readonly hasQuotas: boolean;
   readonly isIsolated: boolean;
 }
 
@@ -61,7 +63,7 @@ export function needsOf(
   const start = prefix ?? source;
   const names = messagingNames(start, env, fair === "events" ? "send" : fair);
   const needed = (table: TableDeclaration) =>
-    neededTable(table, physicalTableName(table.name, start, env), keepsInClaims(options));
+    neededTable(table, physicalTableName(table.name, start, env), keepsInClaims(options, registry));
   const [config, ...others] = allTables(registry);
   const consumed = [...new Set([...registry.consumers.values()].map(({ type }) => type))];
   return {
@@ -77,6 +79,7 @@ export function needsOf(
         : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
     hasAuthSecret: !namesTokens(options.auth) && options.auth?.resolve === undefined,
+    hasQuotas: registry.quotas.size > 0,
     isIsolated: options.isolation !== undefined && hasTenants(registry),
   };
 }
@@ -89,9 +92,9 @@ function neededBus(name: string, source: string, consumed: readonly string[]) {
   return { name, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed };
 }
 
-/** Whether the table of claims also has permanent rows. */
-export function keepsInClaims({ auth }: ServerOptions): boolean {
-  return Boolean(auth?.apiKeys);
+/** Whether the table of claims also has permanent rows: API keys, or usage of quotas. */
+export function keepsInClaims({ auth }: ServerOptions, { quotas }: Registry): boolean {
+  return Boolean(auth?.apiKeys) || quotas.size > 0;
 }
 
 export function neededTable(

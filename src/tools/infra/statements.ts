@@ -100,6 +100,8 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       ofApiKeys,
     ],
   ],
+  // `get` of a quota. Its other calls are part of a claim's permissions.
+  "read-usage": [["ReadUsage", dynamodb("GetItem"), once]],
   // `ctx.step`, and responses with cookies, which are never stored, only check the claim.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
   publish: [leave, putEvents],
@@ -201,14 +203,14 @@ const useCustomerKey = withCustomerKey(useKey as Statement); // safe cast: it ha
  * The tenant role, if the function needs one, reaches only rows of the session's tenant, and in
  * tables without tenants the other items of a transaction.
  */
-export function tenantStatements(needed: NeededFunction, { isIsolated }: Needs, place: DataPlace) {
+export function tenantStatements(needed: NeededFunction, needs: Needs, place: DataPlace) {
   const walled = needed.tables.filter(({ table }) => table.tenant === true);
-  if (!isIsolated || walled.length === 0) return undefined;
+  if (!needs.isIsolated || walled.length === 0) return undefined;
   return [
     ...tableStatements(walled, place, "Tenant", [], ofTenant),
     // Only a session for all tenants can scan.
     ...tableStatements(walled, place, "Across", ["dynamodb:Scan"], ofEveryTenant),
-    ...commitStatements(needed, place),
+    ...commitStatements(needed, place, needs.hasQuotas),
     useCustomerKey,
   ];
 }
@@ -226,7 +228,11 @@ const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
  * A transaction uses one role for all items. `ConditionCheckItem` does not support the condition on
  * the enclosing operation, and only transactions use it.
  */
-function commitStatements({ duties, tables }: NeededFunction, place: DataPlace) {
+function commitStatements(
+  { duties, tables }: NeededFunction,
+  place: DataPlace,
+  hasQuotas: boolean,
+) {
   const claimed = duties.has("claim") ? [onceTable] : [];
   const committed = [
     ...claimed,
@@ -252,6 +258,12 @@ function commitStatements({ duties, tables }: NeededFunction, place: DataPlace) 
       "WriteTogether",
       dynamodb("DeleteItem", "PutItem", "UpdateItem"),
       written,
+      inside("Write"),
+    ),
+    ...statement(
+      "Count",
+      dynamodb("UpdateItem"),
+      hasQuotas ? claimed.map(place.tableArn) : [],
       inside("Write"),
     ),
     ...statement("Commit", dynamodb("PutItem"), committed.map(place.tableArn), inside("Write")),

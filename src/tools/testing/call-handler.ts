@@ -4,6 +4,7 @@ import { run } from "../../app/ctx/run.ts";
 import type { Effects } from "../../app/handlers/effects.ts";
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
+import { type QuotaUse, quotaUse } from "../../app/handlers/quota.ts";
 import { warnOfUndeclared } from "../../app/run/failed-request.ts";
 import { causeOf, runWrite } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
@@ -119,6 +120,11 @@ function commitsAlone(scope: RequestScope, adapters: Adapters): ContextParts["co
       runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
     cancelJob: (jobId) => runAlone((ctx) => ctx.cancelJob(jobId)),
     step: (name, options, call) => runAlone((ctx) => ctx.step(name, options, call)),
+    // Safe cast: every `ctx` has the member.
+    count: (quota, change) =>
+      runAlone((ctx) =>
+        (ctx as unknown as { [quotaUse](): QuotaUse })[quotaUse]().count(quota, change),
+      ),
     deliver: (channel, message, options) =>
       runAlone((ctx) => ctx.delivery.send(channel as never, message as never, options)),
   };

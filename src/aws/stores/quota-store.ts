@@ -1,0 +1,119 @@
+import type { Database } from "../../base/types/database.ts";
+import type {
+  QuotaRow,
+  QuotaStore,
+  UsageCondition,
+  UsageWrite,
+} from "../../parts/limits/quota-change.ts";
+import { encodeTenant } from "../../parts/wall/tenant-prefix.ts";
+import { tableOf } from "./table.ts";
+
+/** Starts the partition of a tenant's quotas. A claim's partition is a hash, without `#`. */
+const prefix = "quota#";
+/** Time for which a row outlives its period, in seconds. No clock is that late. */
+const keptSeconds = 7 * 86_400;
+
+/** Stored usage of a quota. */
+export interface StoredUsage {
+  readonly tenantId: string;
+  /** Full name of the quota: `files.storage`. */
+  readonly quota: string;
+  /** `2026-11-28`, `2026-11` or `forever`. */
+  readonly period: string;
+  readonly used: number;
+}
+
+export interface DynamoQuotas extends QuotaStore {
+  /** Reads the usage of all quotas, in all periods whose rows still exist. */
+  ofTenant(tenantId: string): AsyncGenerator<StoredUsage>;
+  /** Reads the usage of all tenants, with a scan of the table. */
+  ofAll(): AsyncGenerator<StoredUsage>;
+  /** Sets the usage, as an operator's correction. */
+  set(row: QuotaRow, used: number): Promise<void>;
+}
+
+/** Keeps each quota's usage in one row for each tenant and period, in the table of claims. */
+export function dynamoQuotas(database: Database, TableName: string): DynamoQuotas {
+  const table = tableOf(database, TableName);
+  const item: QuotaStore["item"] = (row, write) => ({
+    Update: { TableName, Key: keyOf(row), ...updateOf(row, write) },
+  });
+  return {
+    read: async (row) => {
+      const used = (await table.get(keyOf(row)))?.["used"];
+      return used === undefined ? undefined : Number(used);
+    },
+    item,
+    ofTenant: async function* (tenantId) {
+      const pages = table.queryAll({
+        KeyConditionExpression: "pk = :tenant",
+        ExpressionAttributeValues: { ":tenant": partitionOf(tenantId) },
+      });
+      for await (const { Items = [] } of pages) yield* Items.map(usageOf);
+    },
+    ofAll: async function* () {
+      const pages = table.scanAll({
+        FilterExpression: "begins_with(pk, :prefix)",
+        ExpressionAttributeValues: { ":prefix": prefix },
+      });
+      for await (const { Items = [] } of pages) yield* Items.map(usageOf);
+    },
+    set: async (row, number) => {
+      const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
+      const update = updateOf(row, { kind: "set", number });
+      await database.send(new UpdateCommand({ TableName, Key: keyOf(row), ...update }));
+    },
+  };
+}
+
+function keyOf({ tenantId, quota, period }: QuotaRow) {
+  return { pk: partitionOf(tenantId), sk: `${quota}#${period.id}` };
+}
+
+function partitionOf(tenantId: string): string {
+  return prefix + encodeTenant(tenantId);
+}
+
+function usageOf(item: Readonly<Record<string, unknown>>): StoredUsage {
+  const [quota = "", period = ""] = String(item["sk"]).split("#");
+  return { tenantId: String(item["tenantId"]), quota, period, used: Number(item["used"]) };
+}
+
+function updateOf({ tenantId, period: { endsAtMs } }: QuotaRow, write: UsageWrite) {
+  const expiration = endsAtMs === undefined ? undefined : Math.ceil(endsAtMs / 1_000) + keptSeconds;
+  const owned =
+    expiration === undefined
+      ? "tenantId = :tenant"
+      : `tenantId = :tenant, expiration = :expiration`;
+  const UpdateExpression =
+    write.kind === "add" ? `SET ${owned} ADD #used :number` : `SET ${owned}, #used = :number`;
+  const { condition, number } = write;
+  const { expression, bound } = condition === undefined ? noCondition : conditionOf(condition);
+  return {
+    UpdateExpression,
+    ...(expression === undefined ? {} : { ConditionExpression: expression }),
+    ExpressionAttributeNames: { "#used": "used" },
+    ExpressionAttributeValues: {
+      ":tenant": tenantId,
+      ":number": number,
+      ...(expiration === undefined ? {} : { ":expiration": expiration }),
+      ...(bound === undefined ? {} : { ":bound": bound }),
+    },
+  };
+}
+
+const noCondition = { expression: undefined, bound: undefined };
+const isMissing = "attribute_not_exists(#used)";
+
+/** A missing row counts as 0, so it fits every bound that 0 fits. */
+function conditionOf(condition: UsageCondition) {
+  if ("atLeast" in condition) return { expression: "#used >= :bound", bound: condition.atLeast };
+  if ("atMost" in condition) {
+    const { atMost } = condition;
+    const expression = atMost < 0 ? "#used <= :bound" : `${isMissing} OR #used <= :bound`;
+    return { expression, bound: atMost };
+  }
+  const { exactly } = condition;
+  if (exactly === undefined) return { expression: isMissing, bound: undefined };
+  return { expression: "#used = :bound", bound: exactly };
+}

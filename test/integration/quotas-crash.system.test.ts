@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { access, buildServer, defineFeature } from "../../src/index.ts";
+import { crashEverywhere, type TestApp } from "../../src/tools/testing/index.ts";
+
+const shelf = defineFeature("shelf", (r) => {
+  const table = r.table("books", { partitionKey: "pk", tenant: false });
+  const space = r.quota("space", { limit: 10, window: "month", timeZone: "Europe/Berlin" });
+  r.write("book.put", {
+    route: "PUT /books/:id",
+    access: access.tenant,
+    input: z.object({ id: z.string(), size: z.int() }),
+    handler: async (ctx, { id, size }) => {
+      await space.add(ctx, size);
+      return ctx.commit([{ Put: { TableName: table.name, Item: { pk: id, size } } }], { id });
+    },
+  });
+  return { space };
+});
+const ann = { id: "ann", tenantId: "acme" };
+const server = buildServer({ features: [shelf] });
+
+const put = (app: TestApp, id: string, size: number) => {
+  const headers = { "idempotency-key": id };
+  return app.fetch(`/books/${id}`, { method: "PUT", body: { size }, as: ann, headers });
+};
+const used = async (app: TestApp) => (await shelf.space.get(await app.ctx(ann))).used;
+
+test("wherever the process crashes, usage and effect are written together, once", async () => {
+  const cuts = await crashEverywhere(server, {
+    arrange: async (app) => void (await put(app, "first", 4)),
+    act: (app) => put(app, "second", 5),
+    check: async (app, answer) => {
+      expect((answer as Response).status).toBe(200);
+      expect(await used(app)).toBe(9);
+    },
+  });
+  expect(cuts.length).toBeGreaterThan(3);
+});
+
+test("wherever the process crashes, a refused commit does not count, nor does its retry", async () => {
+  await crashEverywhere(server, {
+    arrange: async (app) => void (await put(app, "first", 4)),
+    act: (app) => put(app, "second", 7),
+    check: async (app, answer) => {
+      expect((answer as Response).status).toBe(429);
+      expect(await used(app)).toBe(4);
+    },
+  });
+});
+
+test("wherever the process crashes, returned usage never goes below 0", async () => {
+  await crashEverywhere(server, {
+    arrange: async (app) => void (await put(app, "first", 4)),
+    act: (app) => put(app, "second", -6),
+    check: async (app, answer) => {
+      expect((answer as Response).status).toBe(200);
+      expect(await used(app)).toBe(0);
+    },
+  });
+});
