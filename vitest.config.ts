@@ -39,6 +39,7 @@ export const alias = [
   { find: "keelson/embedded", replacement: source("embedded/stack/index.ts") },
   { find: "keelson/testing", replacement: source("tools/testing/index.ts") },
   { find: "keelson/bundle", replacement: source("tools/bundle/index.ts") },
+  { find: "keelson/webhooks", replacement: source("parts/webhooks/index.ts") },
 ];
 
 const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**/*.test.ts"]; // consumers' projects have a run of their own

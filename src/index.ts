@@ -45,6 +45,7 @@ export type {
   TenantOf,
 } from "./app/handlers/table.ts";
 export type { TenantTable } from "./app/handlers/tenant-table.ts";
+export type { IncomingWebhookOptions } from "./app/handlers/webhook.ts";
 export type { Apply, Projection, ProjectionOptions } from "./app/projections/projection.ts";
 export type { Closer, ReadyCheck } from "./app/registry/declared-server.ts";
 export type {

@@ -49,6 +49,7 @@ export const folders = [
   "app/schedules",
   "app/handlers",
 
+  "parts/webhooks",
   "parts/messages",
   "parts/http",
   "parts/limits",

@@ -8,6 +8,7 @@ import {
   startTestApp,
   type TestApp,
 } from "keelson/testing";
+import { stripe } from "keelson/webhooks";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../../src/base/errors/errors.ts";
@@ -48,6 +49,12 @@ const probe = defineFeature("probe", (r) => {
     route: "POST /charges",
     once,
     handler: (ctx) => ctx.step("charge", {}, broken),
+  });
+  r.webhook("order.paid", {
+    route: "POST /hooks",
+    verify: stripe({ secret: "whsec_1" }),
+    tenant: () => "acme",
+    handler: () => undefined,
   });
   r.query("order.broken", { ...anybody, route: "GET /broken", handler: broken });
   // Safe: a wrong result is what is tested.
@@ -148,6 +155,7 @@ const onBoth = {
   malformed_request: (ask) => ask("/orders", { method: "POST", as: ann, headers: json, body: "{" }),
   idempotency_key_required: (ask) => ask("/charges", { method: "POST", as: ann }),
   unauthenticated: (ask) => ask("/most"),
+  signature_invalid: (ask) => ask("/hooks", { method: "POST", headers: json, body: "{}" }),
   access_denied: (ask) => ask("/orders", { as: ann }),
   not_found: (ask) => ask("/nowhere"),
   method_not_allowed: (ask) => ask("/orders", { method: "DELETE" }),

@@ -13,8 +13,9 @@ import { type AddressInfo, createServer as createTcpServer, type Server, Socket 
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { signWebhook } from "../../parts/webhooks/standard-webhooks.ts";
 import { createNameLookups, type NameLookup } from "./name-lookup.ts";
-import { postWebhook, signWebhook, WebhookError, type WebhookRequest } from "./webhook.ts";
+import { postWebhook, WebhookError, type WebhookRequest } from "./webhook.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

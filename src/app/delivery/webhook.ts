@@ -1,9 +1,9 @@
-import { createHmac } from "node:crypto";
 import type { LookupAddress } from "node:dns";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import type { Socket, TcpNetConnectOpts } from "node:net";
 import type ipaddr from "ipaddr.js";
 import { systemCode } from "../../base/errors/errors.ts";
+import { signWebhook } from "../../parts/webhooks/standard-webhooks.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
 const maxUrlLength = 2_048;
@@ -233,28 +233,6 @@ export function isPublicAddress(addresses: typeof ipaddr, address: string): bool
   const parsed = addresses.process(address);
   if (parsed.range() !== "unicast") return false;
   return parsed instanceof addresses.IPv4 || parsed.match(addresses.IPv6.parse("2000::"), 3);
-}
-
-const base64Prefix = "whsec_";
-
-/**
- * Returns the `webhook-signature` header of Standard Webhooks (https://www.standardwebhooks.com).
- * The key is Base64 after `whsec_`, otherwise the text itself.
- * @throws TypeError for a secret without bytes, with which anyone could sign.
- */
-export function signWebhook(message: {
-  readonly id: string;
-  readonly timestampSeconds: number;
-  readonly body: string;
-  readonly secret: string;
-}): string {
-  const { id, timestampSeconds, body, secret } = message;
-  const key = secret.startsWith(base64Prefix)
-    ? Buffer.from(secret.slice(base64Prefix.length), "base64")
-    : Buffer.from(secret, "utf8");
-  if (key.length === 0)
-    throw new TypeError(`the secret is empty; give a key, or ${base64Prefix} and its base64`);
-  return `v1,${createHmac("sha256", key).update(`${id}.${timestampSeconds}.${body}`).digest("base64")}`;
 }
 
 const maxAnswerBytes = 64 * 1024;

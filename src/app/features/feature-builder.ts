@@ -37,6 +37,7 @@ import type { ReadContext } from "../handlers/pipeline-context.ts";
 import type { Quota, QuotaOptions } from "../handlers/quota.ts";
 import type { TableOptions } from "../handlers/table.ts";
 import type { DeclaredTable } from "../handlers/table-handle.ts";
+import type { IncomingWebhookOptions } from "../handlers/webhook.ts";
 import type { Projection, ProjectionOptions } from "../projections/projection.ts";
 import type { ScheduleOptions } from "../schedules/schedule.ts";
 
@@ -94,6 +95,34 @@ export interface FeatureBuilder<Name extends string = string> {
   >(
     name: Operation,
     options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
+  ): WriteHandle<
+    StandardSchemaV1.InferInput<Input>,
+    StandardSchemaV1.InferOutput<Input>,
+    OutputOf<Result, Output, Sent>
+  >;
+  /**
+   * Declares a webhook that others send, named `<entity>.<operation>`: a write without an access
+   * rule, which runs once for each signed event, behind the wall of the event's tenant. A run that
+   * throws is a 5xx, and may be sent again. See `docs/webhooks.md`.
+   * @example
+   * r.webhook("payment.received", {
+   *   route: "POST /hooks/stripe",
+   *   verify: stripe({ secret: config.stripeSecret }),
+   *   input: paymentEvent,
+   *   id: (event) => event.id,
+   *   tenant: (event) => event.account,
+   *   handler: async (ctx, event) => book(ctx, event),
+   * });
+   */
+  webhook<
+    const Operation extends string,
+    Input extends StandardSchemaV1,
+    Output = DeclaredOutput<`${Name}.${Operation}`>,
+    const Result = Awaitable<Output>,
+    Sent = Output,
+  >(
+    name: Operation,
+    options: IncomingWebhookOptions<Input, Output, Result, `${Name}.${Operation}`, Sent>,
   ): WriteHandle<
     StandardSchemaV1.InferInput<Input>,
     StandardSchemaV1.InferOutput<Input>,

@@ -26,6 +26,7 @@ import { type RateDeclaration, rateLimit } from "../handlers/rate-limit.ts";
 import { type Declaring, isWord } from "../handlers/requirements.ts";
 import { type TableDeclaration, table } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
+import { webhook } from "../handlers/webhook.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
 import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";
 import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
@@ -130,8 +131,7 @@ export function defineFeature<
   const declared = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []])) as unknown as {
     readonly [Kind in keyof Kinds]: Declared<Kind>[];
   };
-  const hooks: HookDeclaration[] = [];
-  const problems: BootProblem[] = [];
+  const [hooks, problems]: [HookDeclaration[], BootProblem[]] = [[], []];
   const handles = new Set<unknown>();
   const report: Report = (problem) =>
     void problems.push({ feature: String(name), ...problem, ...defined({ at: callSite() }) });
@@ -179,6 +179,7 @@ export function defineFeature<
     write: adding("handlers", "write", (by, operation, options) =>
       handler("write", by, operation, options),
     ),
+    webhook: adding("handlers", "write", webhook),
     hook: (write, options) => void hooks.push(hook(declaring, write, options)),
     event: adding("events", "event", event),
     on: (event, options) => add("consumers", consumer(declaring, event, options)),

@@ -6,6 +6,7 @@ import type { Reply } from "../../parts/http/reply.ts";
 import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import type { RateLimit } from "../../parts/limits/rate-limit.ts";
 import type { OnceOptions, OnceRule } from "../../parts/once/once-by.ts";
+import type { WebhookScheme, WebhookVerifier } from "../../parts/webhooks/scheme.ts";
 import type { PipelineContext, QueryContext } from "./pipeline-context.ts";
 
 /** A value, or a promise that resolves to one. */
@@ -106,7 +107,7 @@ export type OutputOf<Result, Output, Sent> = unknown extends Output
 type BodyOf<Result> =
   Result extends Reply<infer Body> ? Body : Result extends Response ? unknown : Result;
 
-interface HandlerOptions<
+export interface HandlerOptions<
   Input extends StandardSchemaV1,
   Output,
   Result,
@@ -233,5 +234,14 @@ export interface HandlerDeclaration {
   readonly isClaimable?: (input: unknown) => boolean;
   /** Adds to a committed result what only the first response has, and no store: a secret. */
   readonly revealed?: (result: unknown) => unknown;
+  /** Present if the caller is a sender that signs. */
+  readonly webhook?: WebhookDeclaration;
   readonly run: (ctx: PipelineContext, input: unknown) => unknown;
+}
+
+/** What a webhook declares beyond a write, with its types erased. */
+export interface WebhookDeclaration {
+  readonly verify: WebhookScheme | WebhookVerifier;
+  readonly id: ((event: unknown) => unknown) | undefined;
+  readonly tenant: ((event: unknown) => unknown) | { readonly param: string };
 }

@@ -1,6 +1,8 @@
 import { errorCodes } from "../../base/errors/errors.ts";
 import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
 import { mediaTypes } from "../../parts/http/event-stream.ts";
+import { isScheme } from "../../parts/webhooks/scheme.ts";
+import { formatOf } from "../../parts/webhooks/signatures.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isExpected, onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
@@ -91,10 +93,22 @@ export function answersOf(
     ...(content === undefined ? [] : [200]),
     ...(mayBeNothing ? [204] : []),
   ];
-  return Object.fromEntries(
-    statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)),
-  );
+  return Object.fromEntries([
+    ...statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)),
+    ...(handler.webhook === undefined ? [] : [answer(204, undefined)]),
+    ...(greets(handler) ? [answer(200, anyContent)] : []),
+  ]);
 }
+
+/** Whether a sender checks the address with a request that is no event. */
+function greets({ webhook }: DeclaredHandler): boolean {
+  const verify = webhook?.verify;
+  return isScheme(verify) && formatOf(verify).greeting !== undefined;
+}
+
+const anyContent: JsonSchema = {
+  "*/*": { schema: { description: "The operation declares no output." } },
+};
 
 /** Events are described as OpenAPI 3.2 sees them: text fields, with JSON in `data`. */
 function itemContent(
@@ -114,8 +128,7 @@ function isBodiless(status: number): boolean {
 }
 
 function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
-  if (output === undefined)
-    return { "*/*": { schema: { description: "The operation declares no output." } } };
+  if (output === undefined) return anyContent;
   if (isNothing(output)) return undefined;
   const kinds = kindsOf(output, components);
   // The handler chooses the media type of a string.

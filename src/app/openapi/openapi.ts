@@ -117,11 +117,14 @@ function operationOf(
   return {
     operationId: handler.name,
     summary: own?.summary ?? summaryOf(handler.name),
-    description: own?.description ?? `Access rule: ${describeRule(rule)}.`,
+    description: own?.description ?? `${accessOf(handler, rule)}.`,
     tags: [handler.feature],
-    // A public route accepts a token but does not require one.
-    security: [...(needsIdentity(rule) ? [] : [{}]), ...securityOf(handler, server.options)],
-    "x-keelson-access": describeRule(rule),
+    // A public route accepts a token but does not require one. A webhook reads none.
+    security: [
+      ...(needsIdentity(rule) ? [] : [{}]),
+      ...(handler.webhook === undefined ? securityOf(handler, server.options) : []),
+    ],
+    "x-keelson-access": handler.webhook === undefined ? describeRule(rule) : "signature",
     parameters: [...parameters, ...requestHeaders(handler, server.options)],
     ...(requestBody && { requestBody }),
     responses: {
@@ -149,6 +152,12 @@ function securitySchemes({ auth }: ServerOptions) {
     ...(auth?.apiKeys ? { apiKey } : {}),
     ...(isResolved ? { application } : {}),
   };
+}
+
+function accessOf({ webhook }: DeclaredHandler, rule: AccessRule): string {
+  return webhook === undefined
+    ? `Access rule: ${describeRule(rule)}`
+    : "For the sender of the webhook, who signs each request";
 }
 
 /** API keys cannot manage API keys. */

@@ -1,5 +1,7 @@
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { ParsedRoute, Segment } from "../../parts/http/route.ts";
+import { isScheme } from "../../parts/webhooks/scheme.ts";
+import { formatOf } from "../../parts/webhooks/signatures.ts";
 import { onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { idempotencyKeyPattern } from "../run/write.ts";
@@ -23,7 +25,7 @@ import {
 export function requestOf(operation: DeclaredOperation, components: Components) {
   const { route, pathNames, handler, input } = operation;
   const fields = input === undefined ? noFields : fieldsOf(input, components);
-  const named = namesOf(route.segments);
+  const named = handler.webhook === undefined ? namesOf(route.segments) : [];
   // Safe cast: `named` has the same length as `pathNames`.
   const path = pathNames.map((shown, index) =>
     pathParameter(shown, fields.properties.get(named[index] as string)),
@@ -188,9 +190,10 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
 /** In a path, a query or a form, a field is a string. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
-  { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
+  { kind, body, webhook }: Pick<DeclaredHandler, "kind" | "body" | "webhook">,
 ): (field: string) => boolean {
-  const inPath = namesOf(segments);
+  // Only the body of a webhook is signed, so it is the whole input.
+  const inPath = webhook === undefined ? namesOf(segments) : [];
   return (field) => kind === "query" || body === "form" || inPath.includes(field);
 }
 
@@ -231,7 +234,16 @@ export function requestHeaders(handler: DeclaredHandler, options: ServerOptions)
   const once = onceOf(handler, options);
   const key =
     once !== false && once.key === "required" ? "Idempotency-Key.required" : "Idempotency-Key";
-  return ["X-Request-ID", ...(once === false ? [] : [key])].map((name) => ({
+  const shared = ["X-Request-ID", ...(once === false ? [] : [key])].map((name) => ({
     $ref: `#/components/parameters/${name}`,
+  }));
+  return [...shared, ...signatureHeaders(handler)];
+}
+
+function signatureHeaders({ webhook }: DeclaredHandler): JsonSchema[] {
+  if (webhook === undefined || !isScheme(webhook.verify)) return [];
+  return formatOf(webhook.verify).headers.map((name) => ({
+    ...{ name, in: "header", required: true, schema: text },
+    description: "Of the signature, with which the sender proves who it is.",
   }));
 }

@@ -3,7 +3,7 @@ import { type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
-type Asked = Pick<HandlerDeclaration, "name" | "kind" | "once" | "output"> &
+type Asked = Pick<HandlerDeclaration, "name" | "kind" | "once" | "output" | "webhook"> &
   Partial<Pick<HandlerDeclaration, "feature" | "rateLimit">>;
 
 /**
@@ -31,7 +31,12 @@ export function isExpected(
       return (
         handler.kind === "write" && registry.quotas.size > 0 && registry.handlers.has(handler.name)
       );
+    case "unauthenticated":
+      return handler.webhook === undefined;
+    case "signature_invalid":
+      return handler.webhook !== undefined;
     case "request_in_progress":
+      return once !== false || handler.webhook !== undefined;
     case "idempotency_key_reused":
       return once !== false;
     case "idempotency_key_required":

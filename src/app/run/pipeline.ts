@@ -38,6 +38,7 @@ import { fail, refuse, warnOfUndeclaredStatus } from "./failed-request.ts";
 const noBytes = new Uint8Array(0);
 /** Not loaded at a query's cold start. */
 const writes = lazy(() => import("./write.ts"));
+const webhooks = lazy(() => import("./receive-webhook.ts"));
 
 export interface Sender {
   /** Called in the request's scope, in which a streamed body is read as well. */
@@ -111,6 +112,11 @@ export async function answer<HostResponse>(
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes)
     return refuse(scope, request, bodyTooLarge(limitBytes));
+  if (declaration.webhook !== undefined) {
+    const { receiveWebhook } = webhooks.value ?? (await webhooks.open());
+    const received = { declaration, webhook: declaration.webhook, request, params };
+    return shape(await receiveWebhook(scope, received));
+  }
   // This function awaits only promises, because each `await` costs a turn of the microtask queue.
   // The cast is safe: boot rejects a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);

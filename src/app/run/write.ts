@@ -32,6 +32,8 @@ export interface RequestedWrite {
   /** Absent if there is no request. */
   readonly view?: () => RequestView;
   readonly head: boolean;
+  /** Default: that of the request's headers. */
+  readonly claim?: OnceClaim;
 }
 
 /** Runs a write. A repeat gets the stored answer. */
@@ -81,9 +83,11 @@ export async function runWrite(
   const cause = causeOf(scope);
   const ended = await run(scope, adapters, {
     logPrefix: "once",
-    claim: isClaimable
-      ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits })
-      : undefined,
+    claim:
+      write.claim ??
+      (isClaimable
+        ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits })
+        : undefined),
     cause,
     request: view,
     hooks,

@@ -130,4 +130,7 @@ export type BootRule =
   | "uses"
   | "uses-itself"
   | "uses-unknown"
-  | "uses-value";
+  | "uses-value"
+  | "webhook-id"
+  | "webhook-tenant"
+  | "webhook-verify";

@@ -6,6 +6,7 @@ export const errorCodes = Object.freeze({
   malformed_request: 400,
   idempotency_key_required: 400,
   unauthenticated: 401,
+  signature_invalid: 401,
   access_denied: 403,
   not_found: 404,
   method_not_allowed: 405,

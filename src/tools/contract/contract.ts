@@ -14,6 +14,7 @@ import { type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import { leastKeptSeconds, type OnceRule, onceRule } from "../../parts/once/once-by.ts";
+import { isScheme } from "../../parts/webhooks/scheme.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
@@ -37,6 +38,8 @@ export interface LockedRoute {
   readonly path: string;
   readonly handler: string;
   readonly access: LockedAccess;
+  /** Preset with which the sender of a webhook signs, or `function`. */
+  readonly signed?: string;
   readonly body?: BodyKind;
   readonly key?: LockedKeyHeader;
   /** Seconds for which a retry gets the first response. */
@@ -138,7 +141,7 @@ async function lockedRoute(
   serverOnce: ServerOptions["once"],
   reader: SchemaReader,
 ): Promise<LockedRoute> {
-  const { input, output, stream, access, kind, body, name, errors = {}, status } = target;
+  const { input, output, stream, access, kind, body, name, errors = {}, status, webhook } = target;
   const place = { method: route.method, path: `${basePath}${route.pattern}` };
   const where = routeText(place);
   const whole = stream?.item ?? output;
@@ -149,6 +152,7 @@ async function lockedRoute(
     handler: name,
     // Safe cast: a server with a route without a rule cannot be built.
     access: lockedAccess(access as NonNullable<typeof access>),
+    signed: webhook && (isScheme(webhook.verify) ? webhook.verify.name : "function"),
     ...(kind === "write" ? { body, ...keyOf(onceRule(target.once, serverOnce)) } : {}),
     input:
       input && (await reader.read(input, "input", `${where} input`, sentAsText(route, target))),

@@ -29,14 +29,15 @@ export function routeChanges(before: LockedRoute, after: LockedRoute, where: str
 type Fact = readonly [holds: boolean, breaksClients: boolean, rule: string, detail: string];
 
 function accessFacts(
-  { access: was, body: had }: LockedRoute,
-  { access: is, body: has }: LockedRoute,
+  { access: was, body: had, signed }: LockedRoute,
+  { access: is, body: has, signed: signs }: LockedRoute,
 ): Fact[] {
   const detail = `${canonical(was)} -> ${canonical(is)}`;
   const isRefused = isStricter(was, is);
   return [
     [isRefused, true, "access-stricter", detail],
     [!isRefused && isStricter(is, was), false, "access-widened", detail],
+    [signed !== signs, true, "signature-changed", `${signed ?? "none"} -> ${signs ?? "none"}`],
     [had !== has, true, "body-changed", `${had} -> ${has}`],
   ];
 }

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { signWebhook } from "./webhook.ts";
+import { signWebhook } from "./standard-webhooks.ts";
 
 const message = {
   id: "msg_p5jXN8AQM9LWM0D4loKWxJek",

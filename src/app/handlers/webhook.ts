@@ -1,0 +1,112 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { access, type TenantUser } from "../../base/identity/access.ts";
+import type { BodyKind } from "../../parts/http/message.ts";
+import {
+  isOfTenant,
+  isScheme,
+  type WebhookScheme,
+  type WebhookVerifier,
+} from "../../parts/webhooks/scheme.ts";
+import { handler } from "./declare.ts";
+import type {
+  Awaitable,
+  HandlerDeclaration,
+  HandlerOptions,
+  WebhookDeclaration,
+} from "./handler.ts";
+import type { PipelineContext } from "./pipeline-context.ts";
+import {
+  aFunction,
+  type Declaring,
+  knownOptions,
+  problemsOf,
+  requireOptions,
+} from "./requirements.ts";
+
+/**
+ * Options of a webhook, a write whose caller is a sender that signs. `Event` is the output type of
+ * the `input` schema. Other type parameters as in `WriteOptions`.
+ */
+export type IncomingWebhookOptions<
+  Input extends StandardSchemaV1,
+  Output,
+  Result,
+  Name extends string = string,
+  Sent = Output,
+  Event = StandardSchemaV1.InferOutput<Input>,
+> = Omit<
+  HandlerOptions<Input, Output, Result, PipelineContext<TenantUser>, Name, Sent>,
+  "errors"
+> & {
+  /** Method and pattern: `POST /hooks/stripe`. */
+  readonly route: string;
+  /** Format of the body, the whole input. Default `json`. */
+  readonly body?: BodyKind;
+  /**
+   * Verifies each delivery, before it is parsed: a preset of `keelson/webhooks`, or a function. A
+   * failure is a 401 `signature_invalid`.
+   */
+  readonly verify: WebhookScheme | WebhookVerifier;
+  /**
+   * Returns the ID of an event, from its signed body. The webhook runs once for each ID and tenant
+   * within 30 days, and a repeat gets the first response. Default: the ID that the scheme signs,
+   * otherwise the SHA-256 of the body.
+   */
+  readonly id?: (event: Event) => string;
+  /**
+   * Tenant of an event, or the parameter of the path that has it, which only a secret of the tenant
+   * protects from being changed. An event whose tenant is `undefined` gets a 204 and does not run.
+   */
+  readonly tenant: ((event: Event) => Awaitable<string | undefined>) | { readonly param: string };
+};
+
+const known = "route body input output status rateLimit handler verify id tenant".split(" ");
+
+export function webhook(by: Declaring, name: string, options: unknown): HandlerDeclaration {
+  const key = `${by.feature}.${name}`;
+  const given = knownOptions(key, options, known, by.report);
+  const {
+    verify,
+    id,
+    tenant,
+    route = "",
+    body,
+    input,
+    output,
+    status,
+    rateLimit,
+    handler: run,
+  } = given;
+  const write = { route, body, input, output, status, rateLimit, handler: run };
+  const declared = handler("write", by, name, { ...write, access: access.everyone, once: false });
+  const { param } = Object(tenant);
+  const isInPath = String(route).split("/").includes(`:${param}`);
+  requireOptions(
+    given,
+    {
+      verify: {
+        accepts: () =>
+          isScheme(verify) ? verify.problem === undefined : typeof verify === "function",
+        rule: "webhook-verify",
+        wrong: isScheme(verify)
+          ? `is of a preset whose ${verify.problem}`
+          : "is neither a preset nor a function",
+        fix: "pass stripe({ secret }) of keelson/webhooks, or a function",
+        isRequired: true,
+      },
+      id: { ...aFunction("pass (event) => event.id"), rule: "webhook-id" },
+      tenant: {
+        accepts: () => isInPath || (typeof tenant === "function" && !isOfTenant(verify)),
+        rule: "webhook-tenant",
+        wrong: isOfTenant(verify)
+          ? "comes after the secret, which is the tenant's own"
+          : "is neither a function nor a parameter of the route",
+        fix: 'pass (event) => event.account, or { param: "tenant" }',
+        isRequired: true,
+      },
+    },
+    problemsOf(key, by.report),
+  );
+  // Safe cast: wrong types are reported, and a server with problems is never built.
+  return { ...declared, webhook: { verify, id, tenant } as WebhookDeclaration };
+}
