@@ -1,5 +1,5 @@
 import type { TransactionItem } from "../once/claim-store.ts";
-import type { Contested } from "../once/run-commit.ts";
+import type { Contested } from "../once/contested.ts";
 import type { QuotaPeriod } from "./quota-period.ts";
 
 /** Row of a tenant's usage of a quota in one period. */

@@ -12,8 +12,8 @@ import {
 } from "./answer.ts";
 import { claimKey, completedClaim } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import { assertCommittable } from "./committable.ts";
 import { createRecentAnswers } from "./once.ts";
+import { assertCommittable } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
 const answer = (body: WriteAnswer["body"]): WriteAnswer => ({

@@ -177,3 +177,15 @@ export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {
     },
   };
 }
+
+/** @throws TypeError for an answer that cannot be stored for repeats. */
+export function assertRepeatable(answer: WriteAnswer): void {
+  if (answer.cookies.length > 0)
+    throw new TypeError(
+      "ctx.commit: an answer with cookies is never stored; set them in another request",
+    );
+  if (saysNotDone(answer))
+    throw new TypeError(
+      `ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`,
+    );
+}

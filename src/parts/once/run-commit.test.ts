@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { claimKey, completedClaim } from "./claim.ts";
 import type { CancellationReason, ClaimCommit, ClaimStore } from "./claim-store.ts";
+import type { Contested } from "./contested.ts";
 import type { Claim } from "./held-claim.ts";
-import { type Contested, RunCommit } from "./run-commit.ts";
+import { RunCommit } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
 const answer = { status: 200, headers: {}, cookies: [], body: "done" };

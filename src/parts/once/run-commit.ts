@@ -1,6 +1,6 @@
 import { CommitConditionError, FrameworkError } from "../../base/errors/errors.ts";
 import type { Clock } from "../../base/process/clock.ts";
-import { type AnswerCipher, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
+import { type AnswerCipher, assertRepeatable, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { expiry } from "./claim.ts";
 import type {
   CancellationReason,
@@ -8,15 +8,8 @@ import type {
   ClaimStore,
   TransactionItem,
 } from "./claim-store.ts";
-import { assertCommittable, sizeOf, withoutNote } from "./committable.ts";
+import { type Contested, maxContests, renewed } from "./contested.ts";
 import type { Claim } from "./held-claim.ts";
-
-/** An item of keelson's own that tries again if its condition fails. */
-export interface Contested {
-  readonly item: TransactionItem;
-  /** Returns the item for the next attempt. @throws why the commit fails. */
-  again(): Promise<Contested>;
-}
 
 export interface RunCommitOptions {
   readonly store: ClaimStore;
@@ -47,8 +40,6 @@ export interface Committed {
 /** Cancellation codes that allow a retry. */
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
 const [maxConflicts, maxFailures] = [10, 3];
-/** Other commits change contested items as well. */
-const maxContests = 25;
 /** Errors with which DynamoDB, or the SDK before sending, refuses a request. */
 const refusals = [
   "ValidationException",
@@ -58,6 +49,9 @@ const refusals = [
   "TypeError",
 ];
 const recordBytes = 1_024;
+const actionNames = ["Put", "Update", "Delete", "ConditionCheck"];
+/** DynamoDB's limits for a transaction (items, bytes) and for an item (bytes). */
+const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
 
 export class RunCommit {
   readonly #options: RunCommitOptions;
@@ -180,32 +174,16 @@ export class RunCommit {
       conflicts += 1;
       if (conflicts === most)
         throw new Error(`ctx.commit: ${describe(reasons)}, after ${conflicts} attempts`);
-      const next = await this.#renewed(transaction, reasons);
+      const next = await renewed(transaction, this.#contested, reasons);
       // An attempt whose outcome is unknown may still be written. Only a claim refuses the second.
-      if (next !== transaction && failures > 0 && first.completed === undefined) {
+      if (next !== undefined && failures > 0 && first.completed === undefined) {
         this.#isUncertain = true;
         throw new Error(`ctx.commit: ${describe(reasons)}, after an attempt without an answer`);
       }
-      transaction = next;
+      if (next !== undefined) ({ transaction, contested: this.#contested } = next);
       await pause(conflicts);
     }
     this.#isUncertain = false;
-  }
-
-  /** Replaces the contested items whose conditions failed. */
-  async #renewed(
-    transaction: ClaimCommit,
-    reasons: readonly CancellationReason[],
-  ): Promise<ClaimCommit> {
-    const { items } = transaction;
-    const from = items.length - this.#contested.length;
-    const failed = (index: number) => reasons[from + index]?.code === "ConditionalCheckFailed";
-    if (!this.#contested.some((_, index) => failed(index))) return transaction;
-    this.#contested = await Promise.all(
-      this.#contested.map((one, index) => (failed(index) ? one.again() : one)),
-    );
-    const renewed = [...items.slice(0, from), ...this.#contested.map(({ item }) => item)];
-    return { ...transaction, items: renewed, token: crypto.randomUUID() };
   }
 
   /** Whether an earlier attempt wrote the transaction. @throws if it cannot be retried. */
@@ -242,17 +220,6 @@ export class RunCommit {
   }
 }
 
-function assertRepeatable(answer: WriteAnswer): void {
-  if (answer.cookies.length > 0)
-    throw new TypeError(
-      "ctx.commit: an answer with cookies is never stored; set them in another request",
-    );
-  if (saysNotDone(answer))
-    throw new TypeError(
-      `ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`,
-    );
-}
-
 /** Whether DynamoDB, the SDK or keelson refused the request, so that nothing was written. */
 function isRefusal(error: unknown): boolean {
   return (
@@ -265,4 +232,63 @@ function describe(reasons: readonly CancellationReason[]): string {
     code === "None" ? [] : [`item ${index}: ${code}`],
   );
   return `DynamoDB cancelled the transaction (${codes.join(", ") || "without a reason"})`;
+}
+
+/**
+ * @param reserved - number of items that keelson adds: one for a claim, one for each effect, one
+ * more for a kept event, and up to three more for an effect above 384 KiB.
+ * @throws RangeError with the limit and the actual number; TypeError for a malformed list or item.
+ */
+export function assertCommittable(
+  items: readonly TransactionItem[],
+  reserved: number,
+  reservedBytes: number,
+): void {
+  if (!Array.isArray(items))
+    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit only a result");
+  for (const [index, item] of items.entries()) {
+    const [action, ...others] = Object.keys(withoutNote(item ?? {})).filter(
+      (name) => item[name] !== undefined,
+    );
+    if (others.length > 0 || !actionNames.includes(String(action)))
+      throw new TypeError(
+        `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,
+      );
+  }
+  if (items.length + reserved > maxItems)
+    throw new RangeError(
+      `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit fewer items, or publish, enqueue and send with { afterCommit: false }`,
+    );
+  let total = reservedBytes;
+  for (const [index, item] of items.entries()) {
+    const bytes = sizeOf(item);
+    if (bytes > maxItemBytes + 65_536)
+      throw new RangeError(
+        `ctx.commit: item ${index} has some ${bytes} bytes, and an item of DynamoDB at most ${maxItemBytes}`,
+      );
+    total += bytes;
+  }
+  if (total > maxBytes)
+    throw new RangeError(
+      `ctx.commit: the items have some ${total} bytes, and a transaction of DynamoDB at most ${maxBytes}; commit less`,
+    );
+}
+
+/** Estimates the size of a value in bytes, as DynamoDB counts it. */
+function sizeOf(value: unknown): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value === "number" || typeof value === "bigint")
+    return Math.ceil(String(value).length / 2) + 1;
+  if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.byteLength;
+  if (value instanceof Set) return sizeOf([...value]);
+  if (typeof value !== "object" || value === null) return 1;
+  let bytes = 3;
+  for (const [name, part] of Object.entries(value))
+    bytes += (Array.isArray(value) ? 0 : Buffer.byteLength(name)) + 1 + sizeOf(part);
+  return bytes;
+}
+
+/** DynamoDB-Toolbox adds `ToolboxItem` to its items, for itself. */
+function withoutNote({ ToolboxItem: _note, ...item }: TransactionItem): TransactionItem {
+  return item;
 }
