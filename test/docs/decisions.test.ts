@@ -17,12 +17,12 @@ test("every topic has its own title and decisions", () => {
   expect(topics.filter((topic) => decisionsOf(topic).length === 0)).toEqual([]);
 });
 
-test("every decision takes one or two lines, and the page takes at most 240", () => {
+test("every decision takes one or two lines, and the page takes at most 200", () => {
   const long = topics
     .flatMap(decisionsOf)
     .filter((decision) => decision.trimEnd().split("\n").length > 2);
 
   expect(long).toEqual([]);
-  expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(240);
+  expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(200);
   expect(text.split("\n").filter((line) => line.length > 160)).toEqual([]);
 });
