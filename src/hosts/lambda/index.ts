@@ -19,8 +19,8 @@ export type {
   WithMiddlewares,
 } from "../lambda-http/lazy-mode.ts";
 export type { LoadBalancerEvent, LoadBalancerResult } from "../lambda-http/load-balancer.ts";
+export type { FiredSchedules } from "./fire-schedules.ts";
 export {
-  type FiredSchedules,
   type LambdaOutboxHandler,
   type LambdaQueueHandler,
   type LambdaScheduleHandler,

@@ -12,6 +12,7 @@ import type { MessageQueue, QueueMessage } from "../../parts/messages/message-qu
 import type { Swept } from "../../parts/messages/outbox-store.ts";
 import { type InvocationModule, type Invoked, marked, prepareLambda } from "../lambda-http/bind.ts";
 import type { TimeLeft } from "./dispatch-records.ts";
+import type { FiredSchedules } from "./fire-schedules.ts";
 
 type TimedContext = Partial<Pick<Context, "getRemainingTimeInMillis">>;
 
@@ -157,15 +158,6 @@ export type LambdaScheduleHandler = (
 ) => Promise<FiredSchedules>;
 
 /**
- * Outcome of one invocation: the number of schedules that ran, and the number that failed or could
- * not be checked.
- */
-export interface FiredSchedules {
-  readonly fired: number;
-  readonly failed: number;
-}
-
-/**
  * Creates a Lambda function for a rule that invokes it every minute, `rate(1 minute)`. It runs the
  * server's due schedules and returns how many ran and failed. Each scheduled run happens once,
  * regardless of the number of processes and invocations. A later invocation retries failed runs.
@@ -174,30 +166,13 @@ export interface FiredSchedules {
  * export const schedule = lambdaSchedule(server);
  */
 export function lambdaSchedule(server: Server): LambdaScheduleHandler {
-  return worker(server, "schedule", loadSchedules, fire);
-}
-
-async function loadSchedules() {
-  const [shared, { createSchedules }, { consumeOnce }] = await Promise.all([
-    loadShared(),
-    import("../../app/schedules/schedules.ts"),
-    import("../../app/run/task.ts"),
-  ]);
-  return { ...shared, createSchedules, consumeOnce };
-}
-
-async function fire(
-  { loaded, runtime }: Invoked<Awaited<ReturnType<typeof loadSchedules>>>,
-  _event?: unknown,
-  context?: TimedContext,
-): Promise<FiredSchedules> {
-  const { deadlineMs } = timeLeft(context, runtime.clock);
-  const adapters = await runtime.adapters.open();
-  const schedules = await loaded.createSchedules(runtime, adapters, loaded.consumeOnce);
-  const looked = await Promise.all(schedules.map((schedule) => schedule.look({ deadlineMs })));
-  const count = (...kinds: readonly string[]) =>
-    looked.filter(({ kind }) => kinds.includes(kind)).length;
-  return { fired: count("fired"), failed: count("failed", "gave-up") };
+  return worker(
+    server,
+    "schedule",
+    () => import("./fire-schedules.ts"),
+    ({ loaded, runtime }, _event, context) =>
+      loaded.fireSchedules(runtime, timeLeft(context, runtime.clock)),
+  );
 }
 
 /** Time before the function's timeout in which no work starts, in milliseconds. */
