@@ -132,7 +132,7 @@ describe("an event", () => {
         tenantId: "acme",
         userId: "ann",
         requestId: "cause-1",
-        user: { id: "ann", tenantId: "acme", roles: [] },
+        user: { id: "ann", tenantId: "acme", roles: [], kind: "user" },
         signal: undefined,
         request: undefined,
       },

@@ -441,7 +441,7 @@ describe("a row that the bus never accepts", () => {
     expect(await sweep()).toEqual({ dispatched: 0, left: 0, setAside: 0 });
     expect(calls.filter((operation) => operation === "PutEvents")).toHaveLength(putsBefore);
     front.close();
-    expect(said("event.set_aside").map(({ reason }) => String(reason).slice(0, 60))).toEqual([
+    expect(said("event.set_aside").map(({ reason }) => String(reason).slice(0, 61))).toEqual([
       "ValidationException: 1 validation error detected",
       "MalformedDetail Detail is malformed.",
       "the row is not an event: it has no envelope, type or event ID",
