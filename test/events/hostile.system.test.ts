@@ -443,7 +443,7 @@ describe("messages that no keelson producer would send", () => {
       ),
     );
     await app.settled();
-    const user = { id: "ann", tenantId: "acme", roles: [] };
+    const user = { id: "ann", tenantId: "acme", roles: [], kind: "user" };
     expect(runs).toHaveLength(3);
     expect(runs).toEqual(
       expect.arrayContaining([

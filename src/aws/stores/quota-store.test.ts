@@ -51,17 +51,17 @@ test("a write happens if the usage fits its condition; a missing row counts as 0
   expect(await write(row, empty)).toBe(false);
   expect(await write(row, { ...empty, condition: { exactly: 4 } })).toBe(true);
   expect(await write(rowOf("new"), empty)).toBe(true);
-  await quotas.set(row, 40);
+  expect(await write(row, { kind: "set", number: 40 })).toBe(true);
   expect(await quotas.read(row)).toBe(40);
 });
 
 test("a row has its tenant, and expires a week after its period if that ends", async () => {
   const quotas = dynamoQuotas(database, "once");
   const endsAtMs = Date.UTC(2100, 0, 1);
-  await quotas.set(rowOf("globex", endsAtMs), 3);
-  await quotas.set(rowOf("globex"), 5);
+  await write(rowOf("globex", endsAtMs), { kind: "set", number: 3 });
+  await write(rowOf("globex"), { kind: "set", number: 5 });
   const own = [];
-  for await (const one of quotas.ofTenant("globex")) own.push(one);
+  for await (const one of quotas.list("globex")) own.push(one);
   const usage = { tenantId: "globex", quota: "files.storage" };
   expect(own).toEqual([
     { ...usage, period: "2026-11", used: 3 },
@@ -79,6 +79,6 @@ test("a row has its tenant, and expires a week after its period if that ends", a
     "expiration",
   );
   const all = [];
-  for await (const one of quotas.ofAll()) all.push(one.tenantId);
+  for await (const one of quotas.list(undefined)) all.push(one.tenantId);
   expect(all).toEqual(expect.arrayContaining(["a b", "globex", "globex"]));
 });

@@ -2,6 +2,7 @@ import type { Database } from "../../base/types/database.ts";
 import type {
   QuotaRow,
   QuotaStore,
+  StoredUsage,
   UsageCondition,
   UsageWrite,
 } from "../../parts/limits/quota-change.ts";
@@ -13,27 +14,8 @@ const prefix = "quota#";
 /** Time for which a row outlives its period, in seconds. No clock is that late. */
 const keptSeconds = 7 * 86_400;
 
-/** Stored usage of a quota. */
-export interface StoredUsage {
-  readonly tenantId: string;
-  /** Full name of the quota: `files.storage`. */
-  readonly quota: string;
-  /** `2026-11-28`, `2026-11` or `forever`. */
-  readonly period: string;
-  readonly used: number;
-}
-
-export interface DynamoQuotas extends QuotaStore {
-  /** Reads the usage of all quotas, in all periods whose rows still exist. */
-  ofTenant(tenantId: string): AsyncGenerator<StoredUsage>;
-  /** Reads the usage of all tenants, with a scan of the table. */
-  ofAll(): AsyncGenerator<StoredUsage>;
-  /** Sets the usage, as an operator's correction. */
-  set(row: QuotaRow, used: number): Promise<void>;
-}
-
 /** Keeps each quota's usage in one row for each tenant and period, in the table of claims. */
-export function dynamoQuotas(database: Database, TableName: string): DynamoQuotas {
+export function dynamoQuotas(database: Database, TableName: string): QuotaStore {
   const table = tableOf(database, TableName);
   const item: QuotaStore["item"] = (row, write) => ({
     Update: { TableName, Key: keyOf(row), ...updateOf(row, write) },
@@ -44,24 +26,18 @@ export function dynamoQuotas(database: Database, TableName: string): DynamoQuota
       return used === undefined ? undefined : Number(used);
     },
     item,
-    ofTenant: async function* (tenantId) {
-      const pages = table.queryAll({
-        KeyConditionExpression: "pk = :tenant",
-        ExpressionAttributeValues: { ":tenant": partitionOf(tenantId) },
-      });
+    list: async function* (tenantId) {
+      const pages =
+        tenantId === undefined
+          ? table.scanAll({
+              FilterExpression: "begins_with(pk, :prefix)",
+              ExpressionAttributeValues: { ":prefix": prefix },
+            })
+          : table.queryAll({
+              KeyConditionExpression: "pk = :tenant",
+              ExpressionAttributeValues: { ":tenant": partitionOf(tenantId) },
+            });
       for await (const { Items = [] } of pages) yield* Items.map(usageOf);
-    },
-    ofAll: async function* () {
-      const pages = table.scanAll({
-        FilterExpression: "begins_with(pk, :prefix)",
-        ExpressionAttributeValues: { ":prefix": prefix },
-      });
-      for await (const { Items = [] } of pages) yield* Items.map(usageOf);
-    },
-    set: async (row, number) => {
-      const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
-      const update = updateOf(row, { kind: "set", number });
-      await database.send(new UpdateCommand({ TableName, Key: keyOf(row), ...update }));
     },
   };
 }

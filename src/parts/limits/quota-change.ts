@@ -20,10 +20,21 @@ export type UsageWrite =
   | { readonly kind: "add"; readonly number: number; readonly condition: UsageCondition }
   | { readonly kind: "set"; readonly number: number; readonly condition?: UsageCondition };
 
+export interface StoredUsage {
+  readonly tenantId: string;
+  /** Full name of the quota: `files.storage`. */
+  readonly quota: string;
+  /** `2026-11-28`, `2026-11` or `forever`. */
+  readonly period: string;
+  readonly used: number;
+}
+
 export interface QuotaStore {
   /** Reads consistently. Returns `undefined` if the row does not exist. */
   read(row: QuotaRow): Promise<number | undefined>;
   item(row: QuotaRow, write: UsageWrite): TransactionItem;
+  /** Reads the usage in all periods whose rows still exist. Without a tenant, scans the table. */
+  list(tenantId: string | undefined): AsyncGenerator<StoredUsage>;
 }
 
 /** Change of a row by one commit: sets the usage, if `set` is given, then adds to it. */

@@ -166,6 +166,7 @@ async function perform(world: World, scheduler: fc.Scheduler, deed: Deed, run: s
   const quotas: QuotaStore = {
     read: () => call("read", () => world.used),
     item: (_row, write) => ({ write }) as unknown as TransactionItem, // safe: of this model
+    list: async function* () {},
   };
   await scheduler.schedule(Promise.resolve(), "take");
   if (isClaimed) {

@@ -15,23 +15,25 @@ import {
   required,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
+import { quotaLines } from "./quota-lines.ts";
 
 export const { usage, run } = defineCommand({
   usage: `Usage: keelson limits list <module>
        keelson limits show <module> <tenant>
        keelson limits reset <module> <tenant>
 
-Shows which callers the rate limits of a server count in the current windows: one line of JSON for each, with the limit, its
-configuration key, the tokens that processes have taken, the number, and the end of the window.
+Shows which callers the rate limits and quotas of a server count in the current windows: one line of JSON for each, with the
+limit, its configuration key, what has been taken, the number, and the end of the window.
 
 ${moduleArgument}
 ${listed({ "<tenant>": "the ID of a tenant" })}
 
-list    shows the callers whose number is used up, of all tenants, and the slots of concurrency that runs hold. It reads the whole
-        table of claims.
-show    shows all callers of the tenant, and the slots that its runs hold.
+list    shows the callers and quotas whose number is used up, of all tenants, and the slots of concurrency that runs hold. It
+        reads the whole table of claims.
+show    shows all callers and quotas of the tenant, and the slots that its runs hold.
 reset   removes the rows of the tenant's current windows. Processes that have refused it ask again when a window of a second or
-        a minute ends, or within a minute. Until then they use the tokens that they hold. Slots stay: each becomes free when its run or its lease ends.
+        a minute ends, or within a minute. Until then they use the tokens that they hold. Quotas stay: a handler corrects them with \`quota.set\`. So do
+        slots: each becomes free when its run or its lease ends.
 
 ${options({})}
 
@@ -58,6 +60,7 @@ async function list(
 ): Promise<void> {
   for await (const row of currentRows(runtime, undefined, context))
     if (row.taken >= row.number) context.print(lineOf(row));
+  for (const line of await quotaLines(runtime, undefined)) context.print(line);
   for (const line of await slotLines(runtime, undefined)) context.print(line);
 }
 
@@ -67,6 +70,7 @@ async function show(
   context: CommandContext,
 ): Promise<void> {
   for await (const row of currentRows(runtime, tenant, context)) context.print(lineOf(row));
+  for (const line of await quotaLines(runtime, tenant)) context.print(line);
   for (const line of await slotLines(runtime, tenant)) context.print(line);
 }
 

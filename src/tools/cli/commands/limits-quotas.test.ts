@@ -1,0 +1,81 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, test } from "vitest";
+import type { Server } from "../../../app/server/server.ts";
+import { startTestApp } from "../../testing/index.ts";
+import { runCommand } from "../command.ts";
+
+const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
+const module = `import { access, buildServer, createTenantConfig, defineFeature } from ${source};
+const numbers = { "~standard": { version: 1, vendor: "test", validate: (value) => ({ value }) } };
+const files = defineFeature("files", (r) => {
+  const config = r.config({
+    keys: { storageMb: createTenantConfig("number", { default: 10, bounds: { min: 0, max: 99 } }) },
+  });
+  const storage = r.quota("storage", { limit: config.storageMb, window: "forever" });
+  const daily = r.quota("daily", { limit: 3, window: "day" });
+  r.write("file.add", {
+    route: "POST /files",
+    access: access.authenticated,
+    input: numbers,
+    handler: async (ctx, { storageMb, count }) => {
+      await storage.add(ctx, storageMb);
+      await daily.add(ctx, count);
+    },
+  });
+});
+export const server = buildServer({ features: [files], environment: "production", log: { level: "error" } });`;
+
+test("shows the quotas of a tenant, and the used ones of all tenants", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "keelson-quotas-"));
+  const path = join(folder, "server.mjs");
+  await writeFile(path, module);
+  const loaded: { readonly server: Server } = await import(
+    /* @vite-ignore */ pathToFileURL(path).href
+  );
+  const app = await startTestApp(loaded.server);
+  const limits = async (...args: readonly string[]) => {
+    const printed: string[] = [];
+    await runCommand(["limits", ...args], {
+      env: app.env,
+      clock: app.clock,
+      print: (line) => void printed.push(line),
+      complain: (line) => void printed.push(line),
+      wait: async () => undefined,
+      developmentSecret: () => Promise.reject(new Error("none")),
+    });
+    return printed.map((line): unknown => JSON.parse(line));
+  };
+  const add = (tenantId: string, body: object) =>
+    app.fetch("/files", { method: "POST", as: { id: "ann", tenantId }, body });
+  try {
+    expect(await limits("show", path, "acme")).toEqual([]);
+    expect((await add("acme", { storageMb: 10, count: 1 })).status).toBe(204);
+    expect((await add("globex", { storageMb: 1, count: 1 })).status).toBe(204);
+    const storage = {
+      ...{ limit: "files.storage", kind: "quota", key: "files:config:storage-mb" },
+      ...{ tenantId: "acme", window: "forever", taken: 10, number: 10 },
+    };
+    const daily = {
+      ...{ limit: "files.daily", kind: "quota", tenantId: "acme", window: "day" },
+      ...{ taken: 1, number: 3, until: expect.stringMatching(/T00:00:00.000Z$/) },
+    };
+    expect(await limits("show", path, "acme")).toEqual([daily, storage]);
+    expect(await limits("list", path)).toEqual([storage]);
+    // A release without one of the quotas.
+    const next = join(folder, "next.mjs");
+    await writeFile(next, module.replaceAll(/^.*daily.*$/gm, ""));
+    expect(await limits("show", next, "acme")).toEqual([storage]);
+
+    // A used period that has ended limits nobody.
+    expect((await add("globex", { storageMb: 0, count: 2 })).status).toBe(204);
+    expect(await limits("list", path)).toHaveLength(2);
+    app.clock.advance(86_400_000);
+    expect(await limits("list", path)).toEqual([storage]);
+  } finally {
+    await app.close();
+    await rm(folder, { recursive: true });
+  }
+});
