@@ -115,7 +115,7 @@ test("In development too, it takes AWS, and neither an embedded stack nor a deve
   const alone = await start({ ...env, KEELSON_AUTH_SECRET: "" });
   expect(await alone.exited).toEqual({ code: 1, signal: null });
   expect(said(alone, "server.start_failed")).toMatchObject([
-    { message: expect.stringContaining("nothing can verify a token") },
+    { message: expect.stringContaining("the server cannot verify tokens") },
   ]);
   await rm(directory, { recursive: true });
 });
