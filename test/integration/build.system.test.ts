@@ -24,7 +24,8 @@ const path = (name: string) => join(root, name);
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "keelson-build-"));
   for (const name of ["src/inner", "scripts"]) mkdirSync(path(name), { recursive: true });
-  cpSync(join(repository, "scripts/build.mjs"), path("scripts/build.mjs"));
+  for (const name of ["build.mjs", "dist-format.json"])
+    cpSync(join(repository, "scripts", name), path(`scripts/${name}`));
   symlinkSync(join(repository, "node_modules"), path("node_modules"), "junction");
   writeFileSync(path("package.json"), JSON.stringify({ type: "module" }));
   const compilerOptions = {
