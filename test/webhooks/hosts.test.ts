@@ -1,8 +1,9 @@
-import { buildServer } from "keelson";
+import { buildServer, defineFeature } from "keelson";
 import { type HttpApiResult, lambdaHttp } from "keelson/lambda";
 import { lambdaContext, lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
 import { signedHeaders, stripe } from "keelson/webhooks";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { z } from "zod";
 import { hooks, secret, world } from "./fixture.ts";
 
 let app: TestApp;
@@ -11,6 +12,9 @@ beforeAll(async () => {
   app = await startTestApp(buildServer(options));
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
+});
+beforeEach(() => {
+  world.runs.length = 0;
 });
 afterAll(async () => {
   vi.unstubAllEnvs();
@@ -33,6 +37,24 @@ test("a function verifies the exact bytes, and is closed to other tenants if it 
   expect(await ask(event("l2"), "acme")).toBe(204);
   expect(await ask(event("l3"), "globex")).toBe(403);
   expect(world.runs.map(({ tenantId }) => tenantId)).toEqual(["acme", "acme"]);
+});
+
+test("a server without rate limits receives webhooks", async () => {
+  const bare = defineFeature("bare", (r) => {
+    r.webhook("thing.received", {
+      route: "POST /bare",
+      verify: stripe({ secret }),
+      input: z.object({ id: z.string() }),
+      id: ({ id }) => id,
+      tenant: () => "acme",
+      handler: () => undefined,
+    });
+  });
+  const handler = lambdaHttp(buildServer({ features: [bare] }));
+  const body = '{"id":"b1"}';
+  const headers = { "content-type": "application/json", ...(await signed(body)) };
+  const event = lambdaEvent("httpApi", { method: "POST", path: "/bare", headers, body });
+  expect(await handler(event, lambdaContext())).toMatchObject({ statusCode: 204 });
 });
 
 test("webhooks count among the requests of their tenant that a container works on", async () => {

@@ -58,6 +58,8 @@ export interface Adapters {
 export interface Messaging extends JobQueues<MessageQueue> {
   readonly bus: EventBus;
   readonly events: MessageQueue;
+  /** Queues from which the process receives jobs. */
+  readonly received: readonly MessageQueue[];
   queue(name: string): MessageQueue;
   /** For hosts that poll the queues. */
   readonly sqs: SQSClient;

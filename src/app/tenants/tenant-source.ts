@@ -189,7 +189,7 @@ function withoutProof(text: string): string {
 
 /** Removes the hashes of API keys: of a key its attributes, of a secret the key of its row. */
 function withoutHashes(item: StoredItem): StoredItem {
-  const partition = textOf(item, onceTable.partitionKey) ?? "";
+  const partition = String(textOf(item, onceTable.partitionKey));
   if (partition.startsWith(secretPartition))
     return { ...item, [onceTable.partitionKey]: { S: secretPartition } };
   if (!partition.startsWith(keyPartition)) return item;

@@ -101,12 +101,15 @@ export async function openMessaging(
   }
   // A shared queue holds both events and jobs.
   const isOne = queueName(names.events) === queueName(names.jobs);
+  const jobs = sqsQueue(sdk, sqs, names.jobs, isOne ? undefined : "jobs");
+  const fairJobs = sqsQueue(sdk, sqs, names.fairJobs, "jobs");
   return {
     bus: eventBridgeBus(sdk, eventBridge, { busName: names.bus, source: names.source, pause }),
     events: sqsQueue(sdk, sqs, names.events, isOne ? undefined : "events"),
-    jobs: sqsQueue(sdk, sqs, names.jobs, isOne ? undefined : "jobs"),
-    fairJobs: sqsQueue(sdk, sqs, names.fairJobs, "jobs"),
+    jobs,
+    fairJobs,
     fairMode: names.fairMode,
+    received: names.fairMode === "off" ? [jobs] : [jobs, fairJobs],
     queue: (name) => sqsQueue(sdk, sqs, name),
     sqs,
     // Safe: a command passes through the middlewares unchanged, regardless of the client.

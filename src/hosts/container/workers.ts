@@ -77,9 +77,8 @@ async function startSchedules(runtime: Runtime, stop: AbortSignal) {
 async function startQueues(runtime: Runtime) {
   const adapters = await runtime.adapters.open();
   const messaging = await adapters.messaging.open();
-  const { events, jobs, fairJobs, fairMode } = messaging;
-  const read = [jobs];
-  if (fairMode !== "off") read.push(fairJobs);
+  const { events, received } = messaging;
+  const read = [...received];
   if (runtime.server.registry.consumers.size > 0) read.push(events);
   const queues: Workers[] = [];
   for (const queue of read)

@@ -537,6 +537,14 @@ describe("a record that is not of the outbox", () => {
     ]);
   });
 
+  test("of a part of a large row is left to that row", async () => {
+    const record = recordOf({ pk: "part#3", sk: "001763812800000#0193c1f4#0" });
+    lines = [];
+    expect(await lambdaOutbox(build())({ Records: [record] }, lasting(30_000))).toEqual(failures());
+    const reasons = { "it is a part of a large row": 1 };
+    expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons }]);
+  });
+
   test("of a job due later is left to the sweep, whatever happened to its row", async () => {
     const records = (["INSERT", "MODIFY", "REMOVE"] as const).map((eventName) => ({
       ...recordOf({ pk: "due#3", sk: "001763812800000#0193c1f4-8f5e-8000-8000-2b7f6c1f5e0a" }),

@@ -86,7 +86,6 @@ describe("what a provider's own library signs is verified, and it verifies what 
 
 describe.each(presets)("%s", (_name, scheme) => {
   const signed = () => signedHeaders(scheme, body, { id: "msg_1", timestampSeconds: now });
-  const isTimed = ["stripe", "standardWebhooks", "slack"].includes(scheme.name);
 
   test("refuses another body, another secret and no signature", async () => {
     const headers = await signed();
@@ -114,8 +113,14 @@ describe.each(presets)("%s", (_name, scheme) => {
     expect(changed((value) => value + "a".repeat(5_000))).toEqual(refused("malformed_signature"));
     expect(changed(() => "t=1,none").kind).toBe("refused");
   });
+});
 
-  test.runIf(isTimed)("refuses a time of more than 300 seconds ago or ahead", async () => {
+const isTimed = ([, { name }]: (typeof presets)[number]) =>
+  ["stripe", "standardWebhooks", "slack"].includes(name);
+
+test.each(presets.filter(isTimed))(
+  "%s refuses a time of more than 300 seconds ago or ahead",
+  async (_name, scheme) => {
     const at = async (timestampSeconds: number) =>
       verdictOf(scheme, await signedHeaders(scheme, body, { timestampSeconds }));
     expect(await at(now - 300)).toMatchObject({ kind: "valid" });
@@ -123,13 +128,16 @@ describe.each(presets)("%s", (_name, scheme) => {
     expect(await at(now - 301)).toEqual(refused("too_old"));
     expect(await at(now + 301)).toEqual(refused("too_new"));
     expect(await at(1.5)).toEqual(refused("malformed_timestamp"));
-  });
+  },
+);
 
-  test.runIf(!isTimed)("signs no time, so that an old delivery is verified", async () => {
+test.each(presets.filter((preset) => !isTimed(preset)))(
+  "%s signs no time, so that an old delivery is verified",
+  async (_name, scheme) => {
     const headers = await signedHeaders(scheme, body, { timestampSeconds: 1 });
     expect(verdictOf(scheme, headers)).toEqual(valid());
-  });
-});
+  },
+);
 
 test("Stripe's header may have several signatures, and one time", async () => {
   const scheme = stripe({ secret });

@@ -89,7 +89,7 @@ const outside: ModuleFacts = {
 
 /** Top-level statements start at the beginning of a line. Another line that matches costs a file more. */
 function isAwaiting({ isEntry, code }: ModuleFacts): boolean {
-  return isEntry && /^(?:export )?(?:(?:const|let|var) [^=]+=\s*)?await\b/m.test(code ?? "");
+  return isEntry && /^(?:export )?(?:(?:const|let|var) [^=]+=\s*)?await\b/m.test(String(code));
 }
 
 function reach(from: readonly string[], next: (id: string) => readonly string[]) {

@@ -137,6 +137,15 @@ describe("the tenant role", () => {
       Resource: [arn("OnceTable"), arn("OutboxTable")],
       Condition: { StringEquals: { "dynamodb:EnclosingOperation": "TransactWriteItems" } },
     });
+    const counting = defineFeature(
+      "beds",
+      (r) => void r.quota("plants", { limit: 9, window: "forever" }),
+    );
+    const counted = templateOf([rakes, hoses, counting], { shape: "each" }, { isolation: {} });
+    expect(statement(counted, role, "Count")).toMatchObject({
+      Action: ["dynamodb:UpdateItem"],
+      Resource: [arn("OnceTable")],
+    });
     const kept = defineFeature(
       "kept",
       (r) => void r.event("leek.kept" as never, z.object({}) as never, { keep: true }),

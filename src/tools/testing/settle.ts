@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { usesMessages } from "../../app/registry/registry.ts";
 import { consumeEvent, processMessage, runJob } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
-import type { Messaging } from "../../app/runtime/adapters.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
@@ -28,7 +27,7 @@ export async function settle(
   const { runtime, adapters } = process;
   const { registry } = runtime.server;
   const messaging = usesMessages(registry) ? await adapters.messaging.open() : undefined;
-  const queues = messaging === undefined ? [] : readQueues(messaging);
+  const queues = messaging === undefined ? [] : [messaging.events, ...messaging.received];
   // Loaded lazily, because only servers with schedules need the module.
   const { createSchedules } =
     registry.schedules.size === 0 ? {} : await import("../../app/schedules/schedules.ts");
@@ -109,10 +108,6 @@ export async function settle(
     gaveUp.length > 0 && `schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
   ].filter(Boolean);
   if (lost) throw new Error(`app.settled: ${lost}`);
-}
-
-function readQueues({ events, jobs, fairJobs, fairMode }: Messaging): MessageQueue[] {
-  return fairMode === "off" ? [events, jobs] : [events, jobs, fairJobs];
 }
 
 export async function deliverAgain(
