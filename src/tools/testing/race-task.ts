@@ -43,7 +43,7 @@ export interface RaceActor {
   readonly index: number;
   readonly name: string;
   state: "waiting" | "running" | "done";
-  readonly started: PromiseWithResolvers<void>;
+  readonly started: { readonly promise: Promise<void>; resolve(): void };
 }
 
 export const raceTasks = new AsyncLocalStorage<RaceTask>();
