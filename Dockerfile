@@ -10,7 +10,7 @@ COPY package.json package-lock.json ./
 # Without the workspace, Node's binaries for development: the image has its own.
 RUN --mount=type=cache,target=/root/.npm npm ci --workspaces=false --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/build.mjs scripts/
+COPY scripts/build.mjs scripts/dist-format.json scripts/
 COPY src src
 RUN npm run build
 

@@ -47,7 +47,7 @@ function rowOf(
 }
 
 async function limitOf({ name, limit }: QuotaDeclaration, ctx: QuotaContext): Promise<number> {
-  const value: unknown = typeof limit === "number" ? limit : await ctx.config(limit);
+  const value: unknown = await (typeof limit === "number" ? limit : ctx.config(limit));
   if (typeof value === "number" && value >= 0)
     return Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER);
   throw new TypeError(
