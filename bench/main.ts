@@ -9,6 +9,7 @@ import { drainResults } from "./drains.ts";
 import { frontResults } from "./fronts.ts";
 import { httpResults } from "./http.ts";
 import { jsonResults } from "./json.ts";
+import { limitResults } from "./limits.ts";
 import type { Result } from "./measure.ts";
 import { memoryResults } from "./memory.ts";
 import { observeResults } from "./observe.ts";
@@ -34,6 +35,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   cold: coldResults,
   http: httpResults,
   fronts: frontResults,
+  limits: limitResults,
   memory: memoryResults,
   races: raceResults,
   drains: drainResults,
