@@ -99,7 +99,7 @@ const sameSite: readonly (string | undefined)[] = ["same-origin", "same-site", "
  * | any other | `same-origin`, `same-site`, `none` | no |
  * | any other | `cross-site` | yes |
  * | none | absent | no: not a browser |
- * | any other | absent | if its host is not that of the request |
+ * | any other | absent | if its host differs from the request's |
  */
 function isCrossSiteWrite(
   { method, headers }: SentRequest,
@@ -113,7 +113,7 @@ function isCrossSiteWrite(
   );
 }
 
-/** Host without the port, which does not belong to a site. The origin `null` has none. */
+/** Host without the port, which does not belong to a site. The origin `null` has no host. */
 function hostOf(url: string): string | undefined {
   return URL.parse(url)?.hostname;
 }

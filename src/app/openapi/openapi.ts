@@ -119,7 +119,7 @@ function operationOf(
     summary: own?.summary ?? summaryOf(handler.name),
     description: own?.description ?? `${accessOf(handler, rule)}.`,
     tags: [handler.feature],
-    // A public route accepts a token but does not require one. A webhook reads none.
+    // A public route accepts a token but does not require one. A webhook does not read it.
     security: [
       ...(needsIdentity(rule) ? [] : [{}]),
       ...(handler.webhook === undefined ? securityOf(handler, server.options) : []),
@@ -140,7 +140,7 @@ const schemes = {
   application: {
     type: "http",
     scheme: "application",
-    description: "In the application's own way, such as by a session cookie.",
+    description: "In the application's own way, for example by a session cookie.",
   },
 };
 

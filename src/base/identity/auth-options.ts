@@ -42,7 +42,7 @@ export interface AuthOptions {
    */
   readonly apiKeys?: boolean | { readonly manage?: AccessRule };
   /**
-   * Identifies the caller of a request in the application's own way, such as by a session cookie.
+   * Identifies the caller of a request in the application's own way, for example by a session cookie.
    * Called once per request: for every request if it is the only scheme, otherwise for requests
    * with neither a bearer token nor an API key. See `docs/identity.md`. Default: none.
    */
@@ -52,10 +52,10 @@ export interface AuthOptions {
 }
 
 /**
- * Returns the user of a request, `undefined` if nobody is signed in. The values have to satisfy the
- * rules for the claims of tokens, otherwise the response is a 401.
- * @throws a typed error, which becomes the response. Any other error is a 503, and so is an answer
- * that takes longer than `resolveTimeoutMs`.
+ * Returns the user of a request, `undefined` if the request has no signed-in user. The values have
+ * to satisfy the rules for the claims of tokens, otherwise the response is a 401.
+ * @throws a typed error, which becomes the response. Any other error is a 503. So is an answer after
+ * `resolveTimeoutMs`.
  */
 export type ResolveCaller = (
   request: CallerRequest,

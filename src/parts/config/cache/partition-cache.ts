@@ -91,7 +91,7 @@ function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Va
     for (const page of part.pages.values()) page.stamp += 1;
     parts.delete(part.partition);
   };
-  /** Evicts a tenth at once, because iterating a `Map` passes over every entry deleted before. */
+  /** Evicts a tenth together, because iterating a `Map` passes over every entry deleted before. */
   const evictOldest = (): void => {
     for (const oldest of parts.values()) {
       if (parts.size <= Math.ceil(limit * 0.9)) return;
