@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { cacheExpressions, type ExpressionParser } from "./expression-cache.ts";
 import {
   type Input,
   invalidMember,
@@ -105,6 +106,8 @@ export async function openDynalite(
   const part = (id: string) => requireDynalite(load, `dynalite/${id}`);
   const database = part("db") as Database;
   const validations = part("validations") as Validations;
+  for (const kind of ["condition", "update", "projection"])
+    cacheExpressions(part(`db/${kind}Parser`) as ExpressionParser);
 
   const options = { createTableMs: 0, updateTableMs: 0, deleteTableMs: 0 };
   const store = database.create(path === undefined ? options : { ...options, path });
