@@ -18,7 +18,7 @@ export const replacements: readonly Replacement[] = [
   },
   {
     module: "src/embedded/stack/index.ts",
-    only: "src/tools/testing/test-stack.ts",
+    only: "src/tools/testing/app/test-stack.ts",
     by: "test/support/stacks/shared-stack.ts",
     because: "the stacks of all test apps of a process share one other process",
   },

@@ -6,6 +6,8 @@ export const folders = [
   ".",
 
   "tools/testing",
+  "tools/testing/races",
+  "tools/testing/app",
   "tools/cli",
   "tools/cli/commands",
   "tools/cli/trace",

@@ -5,7 +5,7 @@ import { replacedModules } from "../support/replaced-modules.ts";
 // What `npm run test:fronts` runs: the HTTP checks of the specification and of streams, through each of Lambda's fronts.
 const front = {
   module: "src/hosts/container-http/http-server.ts",
-  only: "src/tools/testing/test-process.ts",
+  only: "src/tools/testing/app/test-process.ts",
   by: "test/fronts/http-server.ts",
   because: "a test app's requests come through one of Lambda's fronts",
 };

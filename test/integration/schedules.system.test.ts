@@ -7,14 +7,14 @@ import { consumeOnce } from "../../src/app/run/task.ts";
 import type { ScheduleOptions } from "../../src/app/schedules/schedule.ts";
 import { createSchedules, type Schedule } from "../../src/app/schedules/schedules.ts";
 import { buildServer, type Server } from "../../src/app/server/server.ts";
-import { type CallWatch, createCallWatch } from "../../src/tools/testing/faults.ts";
-import { createTestClock } from "../../src/tools/testing/test-clock.ts";
+import { type CallWatch, createCallWatch } from "../../src/tools/testing/app/faults.ts";
+import { createTestClock } from "../../src/tools/testing/app/test-clock.ts";
 import {
   startTestProcess,
   type TestProcess,
   untilCrash,
-} from "../../src/tools/testing/test-process.ts";
-import { startTestStack, type TestStack } from "../../src/tools/testing/test-stack.ts";
+} from "../../src/tools/testing/app/test-process.ts";
+import { startTestStack, type TestStack } from "../../src/tools/testing/app/test-stack.ts";
 import { runs as triesOf } from "../support/runs.ts";
 
 const hour = 3_600_000;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { buildServer, defineFeature } from "keelson";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestStack, type TestStack } from "../../src/tools/testing/test-stack.ts";
+import { startTestStack, type TestStack } from "../../src/tools/testing/app/test-stack.ts";
 
 const root = join(import.meta.dirname, "../..");
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { BootError } from "../../base/errors/boot.ts";
 import { access } from "../../base/identity/access.ts";
-import { startTestApp, type TestApp } from "../../tools/testing/test-app.ts";
+import { startTestApp, type TestApp } from "../../tools/testing/app/test-app.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { buildServer } from "../server/server.ts";

@@ -14,7 +14,7 @@ import {
   userPartition,
 } from "../../parts/config/read/rows.ts";
 import { tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
-import { startTestStack, type TestStack } from "../../tools/testing/test-stack.ts";
+import { startTestStack, type TestStack } from "../../tools/testing/app/test-stack.ts";
 import { accountOf } from "../adapters/adapters.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
 import { ensureTables } from "../tables/tables.ts";

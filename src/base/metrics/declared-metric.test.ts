@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
 import type { FeatureBuilder } from "../../app/features/feature-builder.ts";
 import { buildServer } from "../../app/server/server.ts";
-import { BootError } from "../../base/errors/boot.ts";
+import { BootError } from "../errors/boot.ts";
 import type { MetricOptions } from "./declared-metric.ts";
 
 const build = (declare: (r: FeatureBuilder) => unknown, name = "shop") =>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Logger } from "../../base/log/logger.ts";
-import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
+import type { Logger } from "../log/logger.ts";
 import type { MetricHandle } from "../types/handles.ts";
+import { createMetrics } from "./bounded-metrics.ts";
 import { type Metrics, ownMetrics } from "./metrics.ts";
 
 test("without metrics, adding does nothing", () => {

@@ -1,7 +1,7 @@
 import type { Server } from "../../app/server/server.ts";
 import { leaseMs, skewMs } from "../../parts/once/claim.ts";
-import { CrashError } from "./faults.ts";
-import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
+import { CrashError } from "./app/faults.ts";
+import { startWatchedApp, type TestApp, type TestAppOptions } from "./app/test-app.ts";
 
 /** Scenario that {@link crashEverywhere} interrupts at each of its calls to AWS. */
 export interface CrashScenario<Result> extends TestAppOptions {

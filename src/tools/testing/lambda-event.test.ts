@@ -10,9 +10,9 @@ import {
   lambdaOutbox,
   lambdaQueue,
 } from "../../hosts/lambda/index.ts";
-import { testToken } from "./caller.ts";
+import { testToken } from "./app/caller.ts";
+import { startTestApp } from "./app/test-app.ts";
 import { lambdaContext, lambdaEvent } from "./lambda-event.ts";
-import { startTestApp } from "./test-app.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {

@@ -3,11 +3,11 @@ import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-
 import { BatchGetCommand, GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../../app/features/feature.ts";
-import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import { buildServer } from "../../app/server/server.ts";
-import { access } from "../../base/identity/access.ts";
-import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import type { PipelineContext } from "../../../app/handlers/pipeline-context.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { access } from "../../../base/identity/access.ts";
+import { createTenantConfig } from "../../../parts/config/declare/declaration.ts";
 import {
   CrashError,
   type RaceApp,
@@ -17,7 +17,7 @@ import {
   type RaceScenario,
   raceEverywhere,
   startTestApp,
-} from "./index.ts";
+} from "../index.ts";
 
 const never = new Promise<never>(() => {});
 const seats = defineFeature("seats", (r) => {

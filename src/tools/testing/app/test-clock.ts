@@ -1,5 +1,5 @@
-import type { Clock } from "../../base/process/clock.ts";
-import type { ClaimSchedule } from "../../parts/once/held-claim.ts";
+import type { Clock } from "../../../base/process/clock.ts";
+import type { ClaimSchedule } from "../../../parts/once/held-claim.ts";
 
 /** Clock that shows real time plus the time advanced. */
 export interface TestClock extends Clock {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { usesMessages } from "../../app/registry/registry.ts";
-import { consumeEvent, processMessage, runJob } from "../../app/run/process-message.ts";
-import { consumeOnce } from "../../app/run/task.ts";
-import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
-import type { JobMessage } from "../../parts/messages/job-message.ts";
-import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
+import { usesMessages } from "../../../app/registry/registry.ts";
+import { consumeEvent, processMessage, runJob } from "../../../app/run/process-message.ts";
+import { consumeOnce } from "../../../app/run/task.ts";
+import { readEnvelope, type SharedEvent } from "../../../parts/messages/envelope.ts";
+import type { JobMessage } from "../../../parts/messages/job-message.ts";
+import { isOrdered, type MessageQueue } from "../../../parts/messages/message-queue.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 import type { TestStack } from "./test-stack.ts";
@@ -30,7 +30,7 @@ export async function settle(
   const queues = messaging === undefined ? [] : [messaging.events, ...messaging.received];
   // Loaded lazily, because only servers with schedules need the module.
   const { createSchedules } =
-    registry.schedules.size === 0 ? {} : await import("../../app/schedules/schedules.ts");
+    registry.schedules.size === 0 ? {} : await import("../../../app/schedules/schedules.ts");
   const schedules = (await createSchedules?.(runtime, adapters, consumeOnce)) ?? [];
   const [deadLettered, gaveUp]: [string[], string[]] = [[], []];
   const stuck = new Map<string, string>();

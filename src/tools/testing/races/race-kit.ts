@@ -1,7 +1,9 @@
-import type { Server } from "../../app/server/server.ts";
-import { type Client, ungateCalls } from "./faults.ts";
+import type { Server } from "../../../app/server/server.ts";
+import { type Client, ungateCalls } from "../app/faults.ts";
+import type { TestAppOptions } from "../app/test-app.ts";
+import type { TestClock } from "../app/test-clock.ts";
+import { RaceOrder } from "./order.ts";
 import { openRaceApp, openRaceStack, type RaceApp, type RaceTenant } from "./race-app.ts";
-import { RaceOrder } from "./race-order.ts";
 import {
   RaceMismatch,
   type RaceMove,
@@ -9,7 +11,7 @@ import {
   RaceSearch,
   randomPath,
   seededRandom,
-} from "./race-search.ts";
+} from "./search.ts";
 import {
   gateRace,
   type RaceActor,
@@ -17,10 +19,8 @@ import {
   RaceLife,
   type RaceStep,
   raceTasks,
-} from "./race-task.ts";
-import { RaceTime } from "./race-time.ts";
-import type { TestAppOptions } from "./test-app.ts";
-import type { TestClock } from "./test-clock.ts";
+} from "./task.ts";
+import { RaceTime } from "./time.ts";
 
 /** SDK clients of handlers without keelson. */
 export interface RaceClients {

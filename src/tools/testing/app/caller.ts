@@ -1,9 +1,9 @@
-import { type Server, serverInternals } from "../../app/server/server.ts";
-import { anonymous, type User } from "../../base/identity/access.ts";
-import { type AuthOptions, signingSecret } from "../../base/identity/auth-options.ts";
-import { signToken, type TokenOptions } from "../../base/identity/token.ts";
-import { systemClock } from "../../base/process/clock.ts";
-import { defined } from "../../base/types/defined.ts";
+import { type Server, serverInternals } from "../../../app/server/server.ts";
+import { anonymous, type User } from "../../../base/identity/access.ts";
+import { type AuthOptions, signingSecret } from "../../../base/identity/auth-options.ts";
+import { signToken, type TokenOptions } from "../../../base/identity/token.ts";
+import { systemClock } from "../../../base/process/clock.ts";
+import { defined } from "../../../base/types/defined.ts";
 
 /** Caller that a test signs in. */
 export interface Caller {

@@ -1,27 +1,32 @@
-import { usesMessages } from "../../app/registry/registry.ts";
-import { serve } from "../../app/run/pipeline.ts";
-import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
-import { createRuntime } from "../../app/server/create-runtime.ts";
-import { type Server, serverInternals } from "../../app/server/server.ts";
-import { withDefaults } from "../../base/identity/authenticator.ts";
-import { signToken } from "../../base/identity/token.ts";
-import { lazy } from "../../base/process/lazy.ts";
-import { nameOf } from "../../base/types/handles.ts";
-import { openStackHere, type StackRequest } from "../../embedded/stack/stack-here.ts";
-import { openChecked } from "../../hosts/container/adapters.ts";
-import { splitTarget } from "../../hosts/container-http/request-head.ts";
-import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
-import { processSchedule } from "../../parts/once/held-claim.ts";
-import { callHandler, testContext } from "./call-handler.ts";
-import { type Caller, tokenOf } from "./caller.ts";
-import type { Client } from "./faults.ts";
-import { settleOrder } from "./race-settle.ts";
-import { gateRace, RaceLife, raceTasks } from "./race-task.ts";
-import type { RaceTime } from "./race-time.ts";
-import { deliverAgain } from "./settle.ts";
-import type { TestApp, TestAppOptions, TestFetchOptions } from "./test-app.ts";
-import { type Recorded, recordDeliveries, recordMessaging, untilCrash } from "./test-process.ts";
-import { openTestRows, putParameters } from "./test-stack.ts";
+import { usesMessages } from "../../../app/registry/registry.ts";
+import { serve } from "../../../app/run/pipeline.ts";
+import type { Adapters, Messaging } from "../../../app/runtime/adapters.ts";
+import { createRuntime } from "../../../app/server/create-runtime.ts";
+import { type Server, serverInternals } from "../../../app/server/server.ts";
+import { withDefaults } from "../../../base/identity/authenticator.ts";
+import { signToken } from "../../../base/identity/token.ts";
+import { lazy } from "../../../base/process/lazy.ts";
+import { nameOf } from "../../../base/types/handles.ts";
+import { openStackHere, type StackRequest } from "../../../embedded/stack/stack-here.ts";
+import { openChecked } from "../../../hosts/container/adapters.ts";
+import { splitTarget } from "../../../hosts/container-http/request-head.ts";
+import type { HttpRequest, HttpResponse } from "../../../parts/http/message.ts";
+import { processSchedule } from "../../../parts/once/held-claim.ts";
+import { callHandler, testContext } from "../app/call-handler.ts";
+import { type Caller, tokenOf } from "../app/caller.ts";
+import type { Client } from "../app/faults.ts";
+import { deliverAgain } from "../app/settle.ts";
+import type { TestApp, TestAppOptions, TestFetchOptions } from "../app/test-app.ts";
+import {
+  type Recorded,
+  recordDeliveries,
+  recordMessaging,
+  untilCrash,
+} from "../app/test-process.ts";
+import { openTestRows, putParameters } from "../app/test-stack.ts";
+import { settleOrder } from "./settle-order.ts";
+import { gateRace, RaceLife, raceTasks } from "./task.ts";
+import type { RaceTime } from "./time.ts";
 
 /** Test app of one order, with its own tenant. Requests do not use a socket. */
 export interface RaceApp extends Omit<TestApp, "calls" | "faults" | "env" | "close">, RaceTenant {}

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PutCommand, TransactWriteCommand } from "@aws-sdk/lib-dynamodb";
 import type { Context } from "aws-lambda";
 import { expect, test, vi } from "vitest";
-import { defineFeature } from "../../app/features/feature.ts";
-import { buildServer } from "../../app/server/server.ts";
-import { access } from "../../base/identity/access.ts";
-import { type IsolationError, isolationOf, lambdaContext } from "./index.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { access } from "../../../base/identity/access.ts";
+import { type IsolationError, isolationOf, lambdaContext } from "../index.ts";
 
 const outside = new AsyncResource("no request");
 let last: { tenantId: string } = { tenantId: "" };

@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { inspect } from "node:util";
 import type { Context } from "aws-lambda";
-import type { Server } from "../../app/server/server.ts";
-import type { GatedCall } from "./faults.ts";
+import type { Server } from "../../../app/server/server.ts";
+import type { GatedCall } from "../app/faults.ts";
+import { startWatchedApp, type TestApp, type TestAppOptions } from "../app/test-app.ts";
 import { asConcurrentRuntime } from "./invoke-store.ts";
 import { takeOutput } from "./output-lines.ts";
-import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
 
 /** Caller of one request, each with IDs that are found nowhere else. */
 export interface IsolatedCaller {

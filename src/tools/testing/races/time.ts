@@ -2,8 +2,8 @@ import { AsyncResource } from "node:async_hooks";
 import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers";
 import timersPromises from "node:timers/promises";
-import { seededRandom } from "./race-search.ts";
-import type { TestClock } from "./test-clock.ts";
+import type { TestClock } from "../app/test-clock.ts";
+import { seededRandom } from "./search.ts";
 
 /** Timer that fires when the clock of the race moves. */
 class RaceTimer {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { type Client, CrashError, type GatedCall, gateCalls } from "./faults.ts";
-import type { RaceMove } from "./race-search.ts";
+import { type Client, CrashError, type GatedCall, gateCalls } from "../app/faults.ts";
+import type { RaceMove } from "./search.ts";
 
 /** Move of an order, with its outcome. */
 export interface RaceStep extends RaceMove {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../../app/features/feature.ts";
-import { buildServer } from "../../app/server/server.ts";
-import { CrashError, type TestApp } from "./index.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { CrashError, type TestApp } from "../index.ts";
 import { startWatchedApp, type WatchedAppOptions } from "./test-app.ts";
 
-declare module "../../base/types/names.ts" {
+declare module "../../../base/types/names.ts" {
   interface Events {
     "task.done": { name: string };
   }

@@ -1,9 +1,9 @@
 import { ListTablesCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { defineFeature } from "../../app/features/feature.ts";
-import { buildServer } from "../../app/server/server.ts";
-import { openDatabase } from "../../aws/clients/dynamodb.ts";
-import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { openDatabase } from "../../../aws/clients/dynamodb.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../../../embedded/stack/index.ts";
 import { startTestApp } from "./test-app.ts";
 
 let stack: EmbeddedStack;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ParameterReader } from "../../app/runtime/adapters.ts";
-import type { Database } from "../../base/types/database.ts";
+import type { ParameterReader } from "../../../app/runtime/adapters.ts";
+import type { Database } from "../../../base/types/database.ts";
 
 /**
  * Error that every call in flight throws when a test crashes its app with

@@ -1,20 +1,20 @@
-import { receiveResult } from "../../app/ctx/check-output.ts";
-import { type ContextParts, createContext, createContexts } from "../../app/ctx/context.ts";
-import { run } from "../../app/ctx/run.ts";
-import type { Effects } from "../../app/handlers/effects.ts";
-import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
-import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import { type QuotaUse, quotaUse } from "../../app/handlers/quota.ts";
-import { warnOfUndeclared } from "../../app/run/failed-request.ts";
-import { causeOf, runWrite } from "../../app/run/write.ts";
-import type { Adapters } from "../../app/runtime/adapters.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
-import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
-import { describeError } from "../../base/errors/describe.ts";
-import { assertAllowed } from "../../base/identity/access.ts";
-import { validateInput } from "../../parts/http/input.ts";
-import { bodyOf } from "../../parts/http/response.ts";
-import { parsedBody } from "../../parts/http/web-response.ts";
+import { receiveResult } from "../../../app/ctx/check-output.ts";
+import { type ContextParts, createContext, createContexts } from "../../../app/ctx/context.ts";
+import { run } from "../../../app/ctx/run.ts";
+import type { Effects } from "../../../app/handlers/effects.ts";
+import type { HandlerDeclaration } from "../../../app/handlers/handler.ts";
+import type { PipelineContext } from "../../../app/handlers/pipeline-context.ts";
+import { type QuotaUse, quotaUse } from "../../../app/handlers/quota.ts";
+import { warnOfUndeclared } from "../../../app/run/failed-request.ts";
+import { causeOf, runWrite } from "../../../app/run/write.ts";
+import type { Adapters } from "../../../app/runtime/adapters.ts";
+import type { Runtime } from "../../../app/runtime/runtime.ts";
+import { type RequestScope, runInScope } from "../../../app/runtime/scope.ts";
+import { describeError } from "../../../base/errors/describe.ts";
+import { assertAllowed } from "../../../base/identity/access.ts";
+import { validateInput } from "../../../parts/http/input.ts";
+import { bodyOf } from "../../../parts/http/response.ts";
+import { parsedBody } from "../../../parts/http/web-response.ts";
 import { type Caller, userOf } from "./caller.ts";
 
 /** Options of `app.call`. */

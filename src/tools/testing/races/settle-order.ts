@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { usesMessages } from "../../app/registry/registry.ts";
-import { consumeOnce } from "../../app/run/task.ts";
-import type { SharedEvent } from "../../parts/messages/envelope.ts";
-import type { JobMessage } from "../../parts/messages/job-message.ts";
-import { deliverAgain } from "./settle.ts";
-import type { TestProcess } from "./test-process.ts";
+import { usesMessages } from "../../../app/registry/registry.ts";
+import { consumeOnce } from "../../../app/run/task.ts";
+import type { SharedEvent } from "../../../parts/messages/envelope.ts";
+import type { JobMessage } from "../../../parts/messages/job-message.ts";
+import { deliverAgain } from "../app/settle.ts";
+import type { TestProcess } from "../app/test-process.ts";
 
 /** Time between two attempts, in milliseconds of the race's clock. */
 const retryMs = 10_000;
@@ -26,7 +26,7 @@ export async function settleOrder(
   const outbox = usesMessages(registry) ? (await runtime.runs.open()).outbox : undefined;
   // Loaded lazily, because only servers with schedules need the module.
   const { createSchedules } =
-    registry.schedules.size === 0 ? {} : await import("../../app/schedules/schedules.ts");
+    registry.schedules.size === 0 ? {} : await import("../../../app/schedules/schedules.ts");
   const schedules = (await createSchedules?.(runtime, adapters, consumeOnce)) ?? [];
   let failure: unknown = new Error("app.settled: messages are left in the outbox");
   for (let attempt = 0; attempt < mostAttempts; ) {

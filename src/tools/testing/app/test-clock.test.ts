@@ -1,9 +1,9 @@
 // own process: it fakes timers
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { defineFeature } from "../../app/features/feature.ts";
-import { buildServer } from "../../app/server/server.ts";
-import { access } from "../../base/identity/access.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { access } from "../../../base/identity/access.ts";
 import { startTestApp, type TestApp } from "./test-app.ts";
 import { createTestClock } from "./test-clock.ts";
 

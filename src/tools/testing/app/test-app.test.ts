@@ -2,19 +2,19 @@ import { GetCommand, PutCommand, paginateScan } from "@aws-sdk/lib-dynamodb";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { waitFor } from "../../../test/support/wait-for.ts";
-import { defineFeature } from "../../app/features/feature.ts";
-import { buildServer } from "../../app/server/server.ts";
-import { access } from "../../base/identity/access.ts";
-import { currentContext } from "../../base/request/ambient.ts";
-import { lambdaHttp } from "../../hosts/lambda-http/http-handler.ts";
+import { waitFor } from "../../../../test/support/wait-for.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { access } from "../../../base/identity/access.ts";
+import { currentContext } from "../../../base/request/ambient.ts";
+import { lambdaHttp } from "../../../hosts/lambda-http/http-handler.ts";
 import {
   createSystemConfig,
   createTenantConfig,
   createUserConfig,
-} from "../../parts/config/declare/declaration.ts";
-import { createConfigResolver } from "../../parts/config/read/resolver.ts";
-import { reply } from "../../parts/http/reply.ts";
+} from "../../../parts/config/declare/declaration.ts";
+import { createConfigResolver } from "../../../parts/config/read/resolver.ts";
+import { reply } from "../../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "./test-app.ts";
 
 const ann = { id: "ann", tenantId: "acme", roles: ["editor"] };

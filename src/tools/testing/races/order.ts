@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { leaseMs, skewMs } from "../../parts/once/claim.ts";
-import { CrashError, type GatedCall } from "./faults.ts";
-import type { RaceChoice, RaceMove, RacePath } from "./race-search.ts";
+import { leaseMs, skewMs } from "../../../parts/once/claim.ts";
+import { CrashError, type GatedCall } from "../app/faults.ts";
+import { untilCrash } from "../app/test-process.ts";
+import type { RaceChoice, RaceMove, RacePath } from "./search.ts";
 import {
   callText,
   type RaceActor,
@@ -10,9 +11,8 @@ import {
   type RaceStep,
   type RaceTask,
   raceTasks,
-} from "./race-task.ts";
-import type { RaceTime } from "./race-time.ts";
-import { untilCrash } from "./test-process.ts";
+} from "./task.ts";
+import type { RaceTime } from "./time.ts";
 
 interface Waiting {
   readonly actor: RaceActor;

@@ -1,14 +1,18 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import { configTable, tableVariable } from "../../app/handlers/table.ts";
-import { allTables } from "../../app/registry/registry.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
-import { type Server, serverInternals } from "../../app/server/server.ts";
-import { accountOf } from "../../aws/adapters/adapters.ts";
-import { type ClientOptions, clientOptions } from "../../aws/clients/client-options.ts";
-import { openDatabase } from "../../aws/clients/dynamodb.ts";
-import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
-import { type ConfigScope, successorOf } from "../../parts/config/declare/key.ts";
-import { systemPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
+import { configTable, tableVariable } from "../../../app/handlers/table.ts";
+import { allTables } from "../../../app/registry/registry.ts";
+import type { Runtime } from "../../../app/runtime/runtime.ts";
+import { type Server, serverInternals } from "../../../app/server/server.ts";
+import { accountOf } from "../../../aws/adapters/adapters.ts";
+import { type ClientOptions, clientOptions } from "../../../aws/clients/client-options.ts";
+import { openDatabase } from "../../../aws/clients/dynamodb.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../../../embedded/stack/index.ts";
+import { type ConfigScope, successorOf } from "../../../parts/config/declare/key.ts";
+import {
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "../../../parts/config/read/rows.ts";
 import type { TestClock } from "./test-clock.ts";
 
 export interface TestStack extends EmbeddedStack {

@@ -3,13 +3,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../../app/features/feature.ts";
-import { buildServer } from "../../app/server/server.ts";
-import { access } from "../../base/identity/access.ts";
-import type { Environment } from "../../base/process/environment.ts";
-import { lambdaHttp } from "../../hosts/lambda-http/http-handler.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { access } from "../../../base/identity/access.ts";
+import type { Environment } from "../../../base/process/environment.ts";
+import { lambdaHttp } from "../../../hosts/lambda-http/http-handler.ts";
+import { lambdaContext, lambdaEvent } from "../lambda-event.ts";
 import { testToken } from "./caller.ts";
-import { lambdaContext, lambdaEvent } from "./lambda-event.ts";
 import { startTestApp, type TestAppOptions } from "./test-app.ts";
 
 const hooks = defineFeature("hooks", (r) => {
