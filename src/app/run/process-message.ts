@@ -50,7 +50,8 @@ export async function processMessage(
   if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
   if (outcome.kind === "handed-back" && outcome.mustWait === true) {
     const { sendAgain } = await import("./send-again.ts");
-    const afterMs = await sendAgain(runtime, adapters, queue, message, read as ReadMessage); // safe: only a message that was read waits
+    const received = { message, read: read as ReadMessage }; // safe: only a message that was read waits
+    const afterMs = await sendAgain(runtime, adapters, queue, received, outcome.afterMs);
     return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
   }
   if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);

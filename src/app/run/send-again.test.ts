@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ReadMessage } from "../../parts/messages/message-guard.ts";
 import type { QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
@@ -20,7 +20,7 @@ const job = { jobId: "j1", name: "scans.file.scan", tenantId: "acme", payload: {
 const ofJob = { job, proof: undefined } as unknown as ReadMessage;
 const ofEvent = { event: {}, proof: undefined, source: undefined } as unknown as ReadMessage;
 
-function start(isOrdered: boolean, error?: Error) {
+function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" = 5) {
   const sent: unknown[][] = [];
   const rows: OutboxRow[] = [];
   const lines: unknown[] = [];
@@ -36,17 +36,19 @@ function start(isOrdered: boolean, error?: Error) {
   const runtime = {
     clock: { now: () => nowMs },
     log: { warn: (...given: unknown[]) => void lines.push(given) },
+    server: { registry: { jobs: new Map([["scans.row.add", { order: () => "1" }]]) } },
   } as unknown as Runtime;
   const queue = {
     name: "work",
     isOrdered,
+    maxReceives: async () => (maxReceives === "none" ? undefined : maxReceives),
     sendLater: async (...given: unknown[]) => {
       if (error !== undefined) throw error;
       sent.push(given);
     },
   };
-  const send = (read: ReadMessage, more: Partial<QueueMessage> = {}) =>
-    sendAgain(runtime, adapters, queue, { ...message, ...more }, read);
+  const send = (read: ReadMessage, more: Partial<QueueMessage> = {}, leastMs = 0) =>
+    sendAgain(runtime, adapters, queue, { message: { ...message, ...more }, read }, leastMs);
   return { send, sent, rows, lines };
 }
 
@@ -60,6 +62,9 @@ test("sends a message to its queue with a delay, its group and its attempts so f
   await send({ ...ofJob, waited: { times: 6, attempts: 2, sinceMs: 5 } }, { receives: 1 });
   expect(sent[1]?.[0]).toBe('{"waited":{"times":7,"attempts":2,"sinceMs":5},"jobId":"j1"}');
   expect(Number(sent[1]?.[2])).toBeGreaterThan(40_000);
+
+  await send(ofJob, {}, 500_000);
+  expect(sent[2]?.[2]).toBe(500_000);
 });
 
 test("puts a job of an ordered queue into the outbox, under an ID that the queue has not seen", async () => {
@@ -73,6 +78,32 @@ test("puts a job of an ordered queue into the outbox, under an ID that the queue
   expect(first?.[0]).not.toBe(second?.[0]);
   expect(Number(rows[0]?.sort.split("#")[0])).toBeGreaterThan(nowMs);
   expect(rows[0]).toMatchObject({ eventId: "j1", type: "scans.file.scan", tenantId: "acme" });
+});
+
+describe("a job with an order", () => {
+  const inOrder = { ...ofJob, job: { ...job, name: "scans.row.add" } } as unknown as ReadMessage;
+
+  test("keeps its place in the queue until its last receive", async () => {
+    const { send, rows, lines } = start(true);
+    expect(await send(inOrder, { receives: 4 }, 500_000)).toBe(500_000);
+    expect(rows).toEqual([]);
+    expect(lines).toEqual([]);
+  });
+
+  test("is then sent again, without the receives in which it waited", async () => {
+    const { send, rows, lines } = start(true);
+    expect(await send(inOrder, { receives: 5 })).toBeUndefined();
+    const text = '{"waited":{"times":1,"attempts":0,"sinceMs":1699999940000},"jobId":"j1"}';
+    expect(rows.map((row) => row.text.split(" ").slice(1))).toEqual([["acme", text]]);
+    const facts = { queue: "work", messageId: "m1", receives: 5, job: "scans.row.add" };
+    expect(lines).toEqual([["queue.order_lost", facts]]);
+  });
+
+  test("keeps its place for ever in a queue without dead letters", async () => {
+    const { send, rows } = start(true, undefined, "none");
+    expect(await send(inOrder, { receives: 500 }, 500_000)).toBe(500_000);
+    expect(rows).toEqual([]);
+  });
 });
 
 test("returns the message instead if it cannot be sent", async () => {

@@ -140,7 +140,7 @@ async function claimed(
     const waitMs = task.kind === "schedule" ? undefined : waitOf(error);
     if (waitMs !== undefined) {
       scope.log.info(`${logPrefix}.limited`, { afterMs: waitMs });
-      return { kind: "handed-back", afterMs: waitMs };
+      return { kind: "handed-back", afterMs: waitMs, mustWait: true };
     }
     if (error instanceof MustWaitError) {
       scope.log.debug(`${logPrefix}.waiting`, { limit: error.limit });
@@ -162,5 +162,5 @@ function waitOf(error: unknown): number | undefined {
   return seconds > 0 ? Math.min(seconds * 1_000, longestWaitMs) : undefined;
 }
 
-/** SQS hides a message for at most twelve hours from its receipt. */
+/** SQS hides a message of an ordered queue for at most twelve hours from its receipt. */
 const longestWaitMs = 11 * 3_600_000;

@@ -55,8 +55,8 @@ export type TaskOutcome =
   | { readonly kind: "processed" }
   | { readonly kind: "skipped" }
   /**
-   * A duplicate is running, for at most `afterMs` milliseconds; or, if it `mustWait`, a limit of a
-   * message's handler is reached.
+   * A duplicate is running, for at most `afterMs` milliseconds; or, if it `mustWait`, a limit is
+   * reached, for at least that time.
    */
   | { readonly kind: "handed-back"; readonly afterMs: number; readonly mustWait?: boolean }
   | { readonly kind: "failed"; readonly error: unknown };

@@ -173,6 +173,12 @@ describe("the functions of a server", () => {
     });
     const queue = functions([limited]).find(({ name }) => name === "queue");
     expect(queue?.duties.slice(-2)).toEqual(["consume", "wait"]);
+    const rated = defineFeature("rated", (r) => {
+      r.rateLimit("sms", { per: "tenant", requests: 1, window: "day" });
+      r.on(r.event("fork.bent", z.object({})), { name: "mend", handler: async () => undefined });
+    });
+    const [, ratedQueue] = functions([rated]);
+    expect(ratedQueue?.duties.slice(-2)).toEqual(["consume", "wait"]);
     expect(each.get("stream")).toEqual(["claim", "sweep-outbox", "read-stream"]);
     expect(each.get("sweep")).toEqual(["claim", "sweep-outbox", "send-due"]); // deliveries
     expect(functions([forks])[0]?.duties).toEqual([]);

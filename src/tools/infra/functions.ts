@@ -60,9 +60,11 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
     ...[...consumers.values(), ...jobs.values()].map(({ feature }) => feature),
     ...features.filter(({ channels }) => channels.length > 0).map(({ name }) => name),
   ];
-  const waits: Duty[] = [...consumers.values()].some(({ concurrency }) => concurrency)
-    ? ["wait"]
-    : [];
+  // Any consumer may take from a declared rate limit.
+  const mayWait = [...consumers.values()].some(
+    ({ concurrency }) => concurrency !== undefined || registry.rateLimits.size > 0,
+  );
+  const waits: Duty[] = mayWait ? ["wait"] : [];
   const firing = [...schedules.values()].map(({ feature }) => feature);
   return [
     ...(shape === "each"
