@@ -1,17 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
-import { usage as apiKeysUsage } from "../../src/tools/cli/commands/api-keys-command.ts";
-import { usage as doctorUsage } from "../../src/tools/cli/commands/doctor-command.ts";
-import { openApi } from "../../src/tools/cli/commands/document-command.ts";
-import { usage as infraUsage } from "../../src/tools/cli/commands/infra-command.ts";
-import { usage as initUsage } from "../../src/tools/cli/commands/init-command.ts";
-import { usage as keyRingUsage } from "../../src/tools/cli/commands/key-ring-command.ts";
-import { usage as limitsUsage } from "../../src/tools/cli/commands/limits-command.ts";
-import { usage as outboxUsage } from "../../src/tools/cli/commands/outbox-command.ts";
-import { usage as stepsUsage } from "../../src/tools/cli/commands/steps-command.ts";
-import { usage as tenantUsage } from "../../src/tools/cli/commands/tenant-command.ts";
-import { usage as traceUsage } from "../../src/tools/cli/commands/trace-command.ts";
+import { commandNames, loadCommand } from "../../src/tools/cli/command-table.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import {
   allBlocks,
@@ -204,26 +194,19 @@ function sequenceProblems(block: CodeBlock): string[] {
   );
 }
 
-/** A command of the package, with an action and options that its usage has. */
-function isCommand([command, action, ...options]: readonly string[]): boolean {
-  const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
-  if (command === "trace") return names.every((name) => traceUsage.includes(name));
-  if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
-  if (command === "openapi") return names.every((name) => openApi.usage.includes(name));
-  if (command === "infra") return names.every((name) => infraUsage.includes(name));
-  if (command === "init") return names.every((name) => initUsage.includes(name));
-  if (command === "api-keys")
-    return apiKeysUsage.includes(`keelson api-keys ${action} `) && names.length === 0;
-  if (command === "steps")
-    return [`keelson steps ${action} `, ...names].every((name) => stepsUsage.includes(name));
-  if (command === "limits") return limitsUsage.includes(`keelson limits ${action} `);
-  if (command === "tenant")
-    return [`keelson tenant ${action} `, ...names].every((name) => tenantUsage.includes(name));
-  const usage = new Map([
-    ["key-ring", keyRingUsage],
-    ["outbox", outboxUsage],
-  ]).get(String(command));
-  return usage !== undefined && [`  ${action} `, ...names].every((name) => usage.includes(name));
+const commands = new Map(
+  await Promise.all(commandNames.map(async (name) => [name, await loadCommand(name)] as const)),
+);
+
+/** A command of the package, with an action and options that it has. */
+function isCommand([name = "", action = "", ...others]: readonly string[]): boolean {
+  const { actionNames = [], optionNames = [] } = commands.get(name) ?? {};
+  const options = [action, ...others].filter((word) => word.startsWith("--"));
+  return (
+    commands.has(name) &&
+    (actionNames.length === 0 || actionNames.includes(action)) &&
+    options.every((option) => optionNames.includes(option.slice(2).split("=")[0] ?? ""))
+  );
 }
 
 const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {

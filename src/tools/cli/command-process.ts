@@ -1,7 +1,9 @@
 /* v8 ignore file -- process wiring: the sessions of the documentation and npm start run it in a child process */
 import { setTimeout as sleep } from "node:timers/promises";
+import { styleText } from "node:util";
 import { systemClock } from "../../base/process/clock.ts";
 import { runCommand } from "./command.ts";
+import type { LineStyle } from "./setup/define-command.ts";
 
 // A closed pipe (`| head`) must not interrupt a rotation or cause a stack trace.
 for (const stream of [process.stdout, process.stderr]) {
@@ -14,7 +16,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   clock: systemClock,
   input: () => process.stdin,
-  print: (line) => process.stdout.write(`${line}\n`),
+  print: (line, style) => process.stdout.write(`${styled(line, style)}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
   progress: process.stderr.isTTY ? progress : undefined,
   stopping,
@@ -36,6 +38,11 @@ function endStarted() {
     "keelson: the module has started something that goes on; name one that only builds the server\n",
     () => process.exit(),
   );
+}
+
+/** Plain text without a terminal, and with `NO_COLOR`. */
+function styled(line: string, style: LineStyle | undefined): string {
+  return style === undefined ? line : styleText(style, line, { stream: process.stdout });
 }
 
 /** Shows `text` cut to one line, because a wrapped line cannot be cleared. */

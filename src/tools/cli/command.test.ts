@@ -1,5 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createAuthenticator } from "../../base/identity/authenticator.ts";
 import { developmentSecret } from "../../embedded/service/development-secret.ts";
 import { runCommand } from "./command.ts";
+import { commandNames } from "./command-table.ts";
 
 const secret = "a secret of thirty-two bytes and more";
 const clock = { now: () => 1_700_000_000_000 };
@@ -52,9 +54,9 @@ describe("keelson token", () => {
 
   test("sets no roles by default, and accepts its options in any order and form", async () => {
     const { out } = await run([
+      "token",
       "--expires-in-seconds=60",
       "--user=ann",
-      "token",
       "--tenant=acme",
       "--issuer=i",
       "--audience=a",
@@ -109,47 +111,34 @@ describe("keelson token", () => {
     expect(err).toMatch(message);
     expect(err).not.toContain("hunter2");
   });
+});
 
-  test.each<[string[], RegExp]>([
-    [[], /no command is given; use keelson token/],
-    [["tokens"], /there is no command "tokens"/],
-    [["token"], /--tenant is missing; use --tenant <id>/],
-    [["token", "--tenant", "acme"], /--user is missing/],
-    [["token", "--tenant", "", "--user", "ann"], /--tenant is missing/],
-    [["token", "--tenant", "--user", "ann"], /--tenant/],
-    [
-      ["token", "--tenant", "acme", "--user", "ann", "--roles", "a", "b"],
-      /unexpected argument "b"; separate roles by commas/,
-    ],
-    [["token", "--tenant", "acme", "--user", "ann", "--role", "a"], /--role/],
-    [
-      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "1h"],
-      /"1h" is not a whole number/,
-    ],
-    [
-      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "0"],
-      /"0" is not a whole number/,
-    ],
-    [
-      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "999999999"],
-      /expiresInSeconds 999999999/,
-    ],
-    [["token", "--tenant", "a\nb", "--user", "ann"], /the tenantId claim is not valid/],
-    [["token", "--tenant", "acme", "--user", "ann", "--issuer", ""], /auth\.issuer/],
-  ])("exits with 2 and a hint for %j", async (args, message) => {
-    const { code, out, err } = await run(args);
-    expect({ code, out }).toEqual({ code: 2, out: [] });
-    expect(err).toMatch(message);
-  });
-
-  test.each([[["--help"]], [["token", "--help"]], [["--help", "whatever"]]])(
-    "prints its usage for %j",
+describe("keelson", () => {
+  test.each([[[]], [["--help"]], [["-h"]], [["help"]]])(
+    "lists all commands in groups for %j",
     async (args) => {
       const { code, out, err } = await run(args);
       expect({ code, err }).toEqual({ code: 0, err: "" });
-      expect(out.join("\n")).toMatch(/^Usage: keelson token --tenant/);
+      const text = out.join("\n");
+      expect(text).toMatch(/^Usage: keelson <command> \[options\]\n\nStart:\n {2}init {2,}creates/);
+      for (const name of commandNames) expect(text).toContain(`\n  ${name} `);
     },
   );
+
+  test.each(commandNames)("%s has the same help in three forms", async (name) => {
+    const { code, out } = await run([name, "--help"]);
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: [expect.stringMatching(`^Usage: keelson ${name} `)],
+    });
+    expect(await run([name, "-h"])).toEqual({ code: 0, out, err: "" });
+    expect(await run(["help", name])).toEqual({ code: 0, out, err: "" });
+  });
+
+  test.each(["--version", "-v"])("prints its version for %s", async (option) => {
+    const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+    expect(await run([option])).toEqual({ code: 0, out: [version], err: "" });
+  });
 });
 
 describe("the program", () => {
@@ -193,7 +182,9 @@ describe("the program", () => {
   test("prints usage errors on stderr and exits with 2", async () => {
     const { code, stdout, stderr } = await execute(["token"], { KEELSON_AUTH_SECRET: secret });
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toContain("--tenant is missing");
+    expect(stderr).toBe(
+      "keelson: --tenant is missing; use --tenant <id>\nRun `keelson token --help`.\n",
+    );
   });
 
   test("exits with 1 and names the missing variable when it runs in production without a secret", async () => {

@@ -18,7 +18,11 @@ import {
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 
-export const { usage, run } = defineCommand({
+const actions = { list: true, revoke: true };
+
+export const command = defineCommand({
+  name: "api-keys",
+  actions,
   usage: `Usage: keelson api-keys list <module> <tenant>
        keelson api-keys revoke <module> <tenant> <id>
        keelson api-keys revoke <module> [<tenant>] < file-with-a-key
@@ -36,7 +40,7 @@ Exit codes: 0 done, 1 failed, or there is no such key, 2 wrong usage.`,
   flags: {},
   maxArguments: 4,
   run: async (_values, [given, path, tenant, id], context) => {
-    const action = actionOf({ list: true, revoke: true }, given, "; use list or revoke");
+    const action = actionOf(actions, given);
     const module = moduleOf(path, `api-keys ${action}`, " <tenant>");
     if (tenant !== undefined && !isIdentifier(tenant))
       refuse(

@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ranCommand } from "../../../../test/support/ran-command.ts";
-import { usage } from "./contract-command.ts";
+import { command } from "./contract-command.ts";
 import { reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
+
+const { usage } = command;
 
 const [source, zod] = [
   new URL("../../../index.ts", import.meta.url).href,
@@ -344,7 +346,7 @@ Breaks nobody:
   });
 });
 
-describe("keelson contract exits with 2 and prints its usage for wrong usage:", () => {
+describe("keelson contract exits with 2 and names its help for wrong usage:", () => {
   test.each([
     [[], /no action is given; use write or check/],
     [["lock"], /there is no action "lock"; use write or check/],
@@ -358,7 +360,7 @@ describe("keelson contract exits with 2 and prints its usage for wrong usage:", 
   ])("%j", async (args, message) => {
     const { code, err } = await run(...args);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
-    expect(err).toContain(usage);
+    expect(err).toContain("Run `keelson contract --help`.");
   });
 
   test("--help prints the usage", async () => {

@@ -34,7 +34,11 @@ const flags = {
 };
 type Values = ValuesOf<typeof flags>;
 
-export const { usage, run } = defineCommand({
+const actions = { write, check };
+
+export const command = defineCommand({
+  name: "contract",
+  actions,
   usage: `Usage: keelson contract write|check <module> [options]
 
 Locks a server's contract: routes, events, jobs and configuration keys. \`write\` writes the contract to a file for
@@ -48,7 +52,7 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
   flags,
   maxArguments: 2,
   run: async (values, [given, module], context) => {
-    const action = actionOf(actions, given, "; use write or check");
+    const action = actionOf(actions, given);
     const { json, markdown, stored } = values;
     if (json && markdown) refuse("--json and --markdown are given; use one of the two");
     if (action === "write" && (json || markdown || stored))
@@ -63,8 +67,6 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
     }
   },
 });
-
-const actions = { write, check };
 
 async function write(module: string, { file }: Values, { print, complain }: CommandContext) {
   const { contract, unsaid } = await declared(await loadServer(module), module);

@@ -18,7 +18,8 @@ const flags = {
   json: flag("print one JSON document"),
 };
 
-export const { usage, run } = defineCommand({
+export const command = defineCommand({
+  name: "doctor",
   usage: `Usage: keelson doctor <module> [options]
 
 Checks everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.

@@ -43,6 +43,7 @@ function documentCommand<Spec extends string>(
   const option = `
   --spec <version> ${specs.join(" or ")} (default: ${specs[0]})`;
   return defineCommand({
+    name,
     usage: `Usage: keelson ${name} <module> [options]
 
 ${purpose}

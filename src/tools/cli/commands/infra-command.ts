@@ -61,7 +61,8 @@ const flags = {
   ),
 } as const;
 
-export const { usage, run } = defineCommand({
+export const command = defineCommand({
+  name: "infra",
   usage: `Usage: keelson infra <module> [options]
 
 Writes the CloudFormation template of a server: tables, bus and queues, and the functions that use them, with

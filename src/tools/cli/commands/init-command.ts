@@ -17,7 +17,8 @@ const install = flag("does not run npm install");
 const yes = flag("accepts the defaults without asking");
 const flags = { name, install: { type: "boolean" }, yes } as const;
 
-export const { usage, run } = defineCommand({
+export const command = defineCommand({
+  name: "init",
   usage: `Usage: keelson init [folder] [options]
 
 Makes a project in a new or empty folder: a feature with its test, the entries of a Lambda function and a container,

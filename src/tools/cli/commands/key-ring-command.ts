@@ -33,7 +33,9 @@ const flags = {
 
 const keyed: readonly string[] = ["activate", "remove", "forget"];
 
-export const { usage, run } = defineCommand({
+export const command = defineCommand({
+  name: "key-ring",
+  actions: keyRingActions,
   usage: `Usage: keelson key-ring <action> --parameter <name> [options]
 
 Manages the key ring, a SecureString in SSM. It never prints a key.

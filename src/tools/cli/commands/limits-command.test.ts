@@ -6,7 +6,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Server } from "../../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
-import { usage } from "./limits-command.ts";
+import { command } from "./limits-command.ts";
+
+const { usage } = command;
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const module = `import { access, buildServer, createTenantConfig, defineFeature } from ${source};

@@ -17,7 +17,11 @@ import {
 import { onItsServer } from "../setup/its-server.ts";
 import { quotaLines } from "./quota-lines.ts";
 
-export const { usage, run } = defineCommand({
+const actions = { list, show, reset };
+
+export const command = defineCommand({
+  name: "limits",
+  actions,
   usage: `Usage: keelson limits list <module>
        keelson limits show <module> <tenant>
        keelson limits reset <module> <tenant>
@@ -50,8 +54,6 @@ ${itsEnvironment}`,
     return 0;
   },
 });
-
-const actions = { list, show, reset };
 
 async function list(
   runtime: Runtime,

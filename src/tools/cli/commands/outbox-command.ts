@@ -22,7 +22,9 @@ const flags = {
   prefix: textOr("keelson", "<text>", "the server's dynamodb.prefix"),
 };
 
-export const { usage, run } = defineCommand({
+export const command = defineCommand({
+  name: "outbox",
+  actions,
   usage: `Usage: keelson outbox <action> [options]
 
 Manages events that were set aside because the bus permanently refuses them.

@@ -5,7 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { findServer } from "../setup/load-server.ts";
-import { usage } from "./projection-command.ts";
+import { command } from "./projection-command.ts";
+
+const { usage } = command;
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const zod = JSON.stringify(import.meta.resolve("zod"));
@@ -219,7 +221,7 @@ describe("keelson projection", () => {
       ["rebuild", "none.mjs", "mugs.full"],
       'the module declares no projection "mugs.full"; it declares none',
     ],
-    [["--odd"], "Unknown option '--odd'"],
+    [["--odd"], "there is no option --odd"],
   ])("refuses %j", async (args, message) => {
     const { code, err } = await run(args.map((each) => (each.endsWith(".mjs") ? at(each) : each)));
     expect({ code, err: err.slice(0, message.length + 9) }).toEqual({

@@ -27,7 +27,11 @@ const flags = {
   partial: flag("continues without the events that have expired"),
 };
 
-export const { usage, run } = defineCommand({
+const actions = { rebuild: true, status: true };
+
+export const command = defineCommand({
+  name: "projection",
+  actions,
   usage: `Usage: keelson projection rebuild <module> <name> [options]
        keelson projection status <module>
 
@@ -48,7 +52,7 @@ Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counte
   flags,
   maxArguments: 3,
   run: async (values, [given, path, name], context) => {
-    const action = actionOf({ rebuild: make, status: tell }, given);
+    const action = actionOf(actions, given);
     const module = moduleOf(path, `projection ${action}`);
     const { tenant, partial } = values;
     if (action === "status") {

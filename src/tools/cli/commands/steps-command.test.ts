@@ -7,7 +7,9 @@ import type { Server } from "../../../app/server/server.ts";
 import { newRingKey } from "../../../base/secrets/key-ring.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
-import { usage } from "./steps-command.ts";
+import { command } from "./steps-command.ts";
+
+const { usage } = command;
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const module = `import { buildServer, defineFeature } from ${source};
@@ -184,8 +186,8 @@ test("does not list expired steps", async () => {
 });
 
 test.each([
-  [[], "no action is given"],
-  [["show", "m"], 'there is no action "show"'],
+  [[], "no action is given; use list or resolve"],
+  [["show", "m"], 'there is no action "show"; use list or resolve'],
   [["list"], "no module is given; use keelson steps list <module>"],
   [["list", "m", "x"], 'unexpected argument "x"'],
   [["list", "m", "--retry"], "--result and --retry are options of resolve"],
@@ -197,9 +199,9 @@ test.each([
   [["resolve", "m", "i", "--unknown", "--retry"], "--unknown is an option of list"],
   [["resolve", "m", "i", "--result", "{"], "--result is not JSON: {"],
   [["list", "nowhere.mjs"], 'there is no module "nowhere.mjs"'],
-])("%j exits with 2 and the usage", async (args, message) => {
+])("%j exits with 2 and names the help", async (args, message) => {
   expect(await steps(args)).toBe(2);
-  expect(complained).toEqual([`keelson: ${message}\n\n${usage}`]);
+  expect(complained).toEqual([`keelson: ${message}`, "Run `keelson steps --help`."]);
 });
 
 test("reports an unknown step ID, and prints its help", async () => {

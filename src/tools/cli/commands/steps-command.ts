@@ -40,7 +40,11 @@ const ofResolve = {
 const flags = { ...ofList, ...ofResolve };
 type Values = ValuesOf<typeof flags>;
 
-export const { usage, run } = defineCommand({
+const actions = { list: listing, resolve: resolving };
+
+export const command = defineCommand({
+  name: "steps",
+  actions,
   usage: `Usage: keelson steps list <module> [--unknown]
        keelson steps resolve <module> <id> --result <json> | --retry
 
@@ -73,8 +77,6 @@ queue are moved back afterwards; clients retry by themselves.`,
     return 0;
   },
 });
-
-const actions = { list: listing, resolve: resolving };
 
 type Work = (
   runtime: Pick<Runtime, "secrets" | "tableName">,

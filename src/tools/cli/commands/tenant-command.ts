@@ -53,7 +53,11 @@ const ofBoth = {
 };
 const flags = { ...ofExport, ...ofErase, ...ofBoth };
 
-export const { usage, run } = defineCommand({
+const actions = { export: true, erase: true };
+
+export const command = defineCommand({
+  name: "tenant",
+  actions,
   usage: `Usage: keelson tenant export <module> <id> --out <file> [options]
        keelson tenant erase <module> <id> [--dry-run] [--yes] [options]
 
@@ -184,7 +188,7 @@ function progressText(
 }
 
 function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly string[]) {
-  const name = actionOf({ export: true, erase: true }, given, "; use export or erase");
+  const name = actionOf(actions, given);
   const isExport = name === "export";
   const module = moduleOf(path, `tenant ${name}`, " <id>");
   const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);

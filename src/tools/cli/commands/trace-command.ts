@@ -31,7 +31,8 @@ const flags = {
 
 const id = "of a request, an event, a job, a delivery or a trace (default: the logs' last request)";
 
-export const { usage, run } = defineCommand({
+export const command = defineCommand({
+  name: "trace",
   usage: `Usage: keelson trace <module> [<id>] [options]
 
 Prints a request and its effects as one tree: its commit, its events, their consumers, jobs and deliveries, and the

@@ -2,13 +2,17 @@ import type { Readable } from "node:stream";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { Variables } from "../../../base/process/environment.ts";
+import { nearestName } from "./nearest-name.ts";
+
+/** How a line is shown on a terminal. Elsewhere, and with `NO_COLOR`, it is plain text. */
+export type LineStyle = "bold" | "green" | "red" | "yellow" | "dim";
 
 export interface CommandContext {
   readonly env: Variables;
   readonly clock: Clock;
   /** Opens standard input. Absent if nothing is piped in. */
   readonly input?: () => Readable;
-  readonly print: (line: string) => void;
+  readonly print: (line: string, style?: LineStyle) => void;
   /** To standard error. */
   readonly complain: (line: string) => void;
   /** Replaces the progress text; `""` clears it. Absent without a terminal. */
@@ -47,7 +51,7 @@ export const texts = (form: string, says: string, byDefault: string[] = []) =>
   ({ ...text(form, says), multiple: true, default: byDefault }) as const;
 export const flag = (says: string) =>
   ({ type: "boolean", default: false, form: "", says }) as const;
-const help = flag("print this text");
+const help = { ...flag("print this text"), short: "h" } as const;
 
 type Options = Readonly<Record<string, { readonly form: string; readonly says: string }>>;
 
@@ -75,6 +79,9 @@ export const itsEnvironment =
   "Region, credentials, endpoints and names come from the environment: run it with the server's variables.";
 
 interface Command<Declared extends Flags> {
+  readonly name: string;
+  /** Its actions, if its first argument is one. */
+  readonly actions?: Readonly<Record<string, unknown>>;
   readonly usage: string;
   readonly flags: Declared;
   readonly allowNegative?: boolean;
@@ -86,10 +93,26 @@ interface Command<Declared extends Flags> {
   ) => Promise<number>;
 }
 
+export interface DefinedCommand {
+  readonly usage: string;
+  readonly run: RunCommand;
+  /** Names of its options, without hyphens. */
+  readonly optionNames: readonly string[];
+  readonly actionNames: readonly string[];
+}
+
+/** Commands under one heading of the help text. */
+export interface CommandGroup {
+  readonly title: string;
+  readonly commands: Readonly<Record<string, readonly [summary: string, load: LoadCommand]>>;
+}
+
+type LoadCommand = () => Promise<{ readonly command: DefinedCommand }>;
+
 export function defineCommand<const Declared extends Flags>(
   command: Command<Declared>,
-): { readonly usage: string; readonly run: RunCommand } {
-  const { usage, maxArguments = 1 } = command;
+): DefinedCommand {
+  const { name, usage, actions = {}, maxArguments = 1 } = command;
   const run: RunCommand = async (args, context) => {
     try {
       const { values, positionals } = parsed(command, args);
@@ -101,21 +124,47 @@ export function defineCommand<const Declared extends Flags>(
       // Safe cast: the values were parsed with the declared flags.
       return await command.run(values as ValuesOf<Declared>, positionals, context);
     } catch (error) {
-      const isUsage = error instanceof UsageError;
-      context.complain(`keelson: ${messageOf(error)}${isUsage ? `\n\n${usage}` : ""}`);
-      return isUsage ? 2 : 1;
+      return complained(error, `keelson ${name} --help`, context);
     }
   };
-  return { usage, run };
+  const optionNames = Object.keys({ ...command.flags, help });
+  return { usage, run, optionNames, actionNames: Object.keys(actions) };
+}
+
+/** Prints an error and returns its exit code: 2 for wrong usage, with the command that explains it. */
+export function complained(
+  error: unknown,
+  help: string,
+  { complain }: Pick<CommandContext, "complain">,
+): number {
+  complain(`keelson: ${messageOf(error)}`);
+  if (!(error instanceof UsageError)) return 1;
+  complain(`Run \`${help}\`.`);
+  return 2;
 }
 
 function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly string[]) {
+  const options: Flags = { ...flags, help };
   try {
-    const options: Flags = { ...flags, help };
     return parseArgs({ args: [...args], allowPositionals: true, allowNegative, options });
   } catch (error) {
-    refuse(messageOf(error));
+    refuse(wrongOption(messageOf(error), options));
   }
+}
+
+/** Says in one line what `parseArgs` says in several. */
+function wrongOption(message: string, options: Flags): string {
+  const [, name = ""] = /'(?:-\w, )?(-[^' ]*)/.exec(message) ?? [];
+  if (message.startsWith("Unknown option")) {
+    const meant = nearestName(name.replace(/^-+/, ""), Object.keys(options));
+    return `there is no option ${name}${meanToo(meant && `--${meant}`)}`;
+  }
+  if (/does not take an argument/.test(message)) return `${name} takes no value`;
+  return `${name} needs a value; if it begins with a hyphen, use ${name}=<value>`;
+}
+
+export function meanToo(name: string | undefined): string {
+  return name === undefined ? "" : `; did you mean ${name}?`;
 }
 
 export function required(argument: string | undefined, message: string): string {
@@ -130,11 +179,17 @@ export function moduleOf(argument: string | undefined, command: string, others =
 export function actionOf<Name extends string>(
   actions: Readonly<Record<Name, unknown>>,
   given: string | undefined,
-  advice = "",
 ): Name {
+  const names = Object.keys(actions);
+  const advice = `; use ${oneOfNames(names)}`;
   const name = required(given, `no action is given${advice}`);
   if (Object.hasOwn(actions, name)) return name as Name; // safe cast: a key of the actions
-  refuse(`there is no action ${JSON.stringify(name)}${advice}`);
+  const meant = meanToo(nearestName(name, names)) || advice;
+  refuse(`there is no action ${JSON.stringify(name)}${meant}`);
+}
+
+function oneOfNames(names: readonly string[]): string {
+  return [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" or ");
 }
 
 export function refuseArgument(unexpected: string | undefined): void {
