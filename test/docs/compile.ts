@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
-import { type CodeBlock, placeOf, root } from "./markdown.ts";
+import { allBlocks, type CodeBlock, placeOf, root } from "./markdown.ts";
 
 /** Code blocks, written to files below the repository, where they find its packages. */
 export interface WrittenBlocks {
@@ -19,7 +19,8 @@ const made: Readonly<Record<string, readonly [name: string, path: string]>> = {
 
 /**
  * Writes each block to a file. One that begins with a comment such as `// files.ts` is called so, and
- * the other blocks of its document can import it.
+ * the other blocks of its document can import it. So can those of another page that has no file of this
+ * name, if only one page has it: that page continues the example.
  *
  * @throws Error where two blocks of a document have the same name.
  */
@@ -43,7 +44,20 @@ export function writeBlocks(blocks: readonly CodeBlock[]): WrittenBlocks {
     }
     return { path, block };
   });
+  for (const { path, block } of files) addImported(block, dirname(path));
   return { directory, files, remove: () => rmSync(directory, { recursive: true, force: true }) };
+}
+
+/** Writes the files that a block imports from another page beside it, and those that they import. */
+function addImported({ code }: Pick<CodeBlock, "code">, folder: string): void {
+  for (const [, name = ""] of code.matchAll(/ from "\.\/([\w.-]+\.ts)"/g)) {
+    const path = join(folder, name);
+    if (existsSync(path)) continue;
+    const [block, ...others] = allBlocks().filter((other) => nameOf(other) === name);
+    if (block === undefined || others.length > 0) continue; // the compiler reports it
+    writeFileSync(path, `${block.code}\n`);
+    addImported(block, folder);
+  }
 }
 
 /** The name that a block gives itself in its first line. */
