@@ -19,7 +19,7 @@ const rows = metrics.map(({ name, kind, unit, labels, text }) => {
 
 test("the table of metrics matches the list in code", () => {
   const [, table = ""] =
-    /\n\| Metric \| Kind [^\n]*\n\|[-|]*\n((?:\|[^\n]*\n)+)/.exec(textOf("docs/observe.md")) ?? [];
+    /\n\| Metric \| Kind [^\n]*\n\|[-|]*\n((?:\|[^\n]*\n)+)/.exec(textOf("docs/metrics.md")) ?? [];
 
   expect(table.trim().split("\n")).toEqual(rows);
 });

@@ -13,7 +13,6 @@ const longer: Readonly<Record<string, string>> = {
 };
 /** Pages that are still to be split. */
 const unsplit: readonly string[] = [
-  "adopt",
   "background",
   "deploy",
   "events",
@@ -21,9 +20,7 @@ const unsplit: readonly string[] = [
   "hosts",
   "identity",
   "limits",
-  "observe",
   "once",
-  "tables",
   "tenants",
   "testing",
 ].map((name) => `docs/${name}.md`);

@@ -12,7 +12,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nameOf } from "../docs/compile.ts";
 import { codeBlocks, root, textOf } from "../docs/markdown.ts";
 
-// The code of docs/tables.md that needs a library is `text` there, because the repository does not install the libraries.
+// The code that needs a library is `text` on these pages, because the repository does not install the libraries.
+const pages = ["docs/electrodb.md", "docs/dynamodb-toolbox.md"];
 
 const folder = join(import.meta.dirname, ".keelson"); // git ignores it
 let directory = "";
@@ -25,7 +26,7 @@ beforeAll(async () => {
   installPackage("test/orm", console.log);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   directory = mkdtempSync(join(folder, "docs-"));
-  for (const block of codeBlocks("docs/tables.md", textOf("docs/tables.md"))) {
+  for (const block of pages.flatMap((page) => codeBlocks(page, textOf(page)))) {
     const name = nameOf(block);
     if (block.language === "text" && name !== undefined)
       writeFileSync(join(directory, name), block.code);

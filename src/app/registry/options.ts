@@ -53,7 +53,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   };
   readonly log?: LogOptions;
   /**
-   * Metrics, see `docs/observe.md`. In Lambda, this enables CloudWatch metrics, which incur costs.
+   * Metrics, see `docs/metrics.md`. In Lambda, this enables CloudWatch metrics, which incur costs.
    * Default: none.
    */
   readonly metrics?: MetricsOptions;
