@@ -66,7 +66,7 @@ export function bundleFile(name: string): string {
 
 /**
  * Bundles our handler as an application does that has installed the package, as `app.mjs` in two folders: by the build scripts
- * of `docs/deploy.md`, run in a folder of their own.
+ * of `docs/bundle.md`, run in a folder of their own.
  */
 export async function bundleAsUser(
   folder: string,

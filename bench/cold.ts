@@ -12,7 +12,7 @@ type Env = Readonly<Record<string, string>>;
 /**
  * How long a cold function takes to its first answers in Lambda's own runtime: the start of the process, the import, and a
  * value from DynamoDB, in the clear and over TLS, or a write. Beside ours stand the bundles of an application that has installed the package, made by the build
- * scripts of `docs/deploy.md`.
+ * scripts of `docs/bundle.md`.
  */
 export async function coldResults(env: Env, rounds = 30): Promise<Result[]> {
   const program = await lambdaRuntime();

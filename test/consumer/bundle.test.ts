@@ -20,7 +20,7 @@ const hello = defineFeature("hello", (r) => {
 export const handler = lambdaHttp(buildServer({ features: [hello] }));
 `;
 
-/** The build scripts of docs/deploy.md, each of which writes to a folder of its name. */
+/** The build scripts of docs/bundle.md, each of which writes to a folder of its name. */
 const scripts = {
   rolldown: documented("build.ts"),
   esbuild: documented("build-esbuild.ts"),
@@ -29,7 +29,7 @@ const scripts = {
 const names = Object.keys(scripts) as (keyof typeof scripts)[]; // safe: it is an object of these alone
 
 function documented(name: string): string {
-  const blocks = codeBlocks("docs/deploy.md", textOf("docs/deploy.md"));
+  const blocks = codeBlocks("docs/bundle.md", textOf("docs/bundle.md"));
   return blocks.find((block) => nameOf(block) === name)?.code ?? "";
 }
 

@@ -25,7 +25,7 @@ test("the table of metrics matches the list in code", () => {
 });
 
 test("the table of alarms contains every metric alarm", () => {
-  const table = textOf("docs/deploy.md").split("## Alarms")[1]?.split("\n## ")[0] ?? "";
+  const table = textOf("docs/alarms.md").split("## Alarms")[1]?.split("\n## ")[0] ?? "";
 
   expect(metricAlarms.filter(({ name }) => !table.includes(`\`${name}\``))).toEqual([]);
 });
