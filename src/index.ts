@@ -150,7 +150,7 @@ export {
 export { type ConfigResolver, createConfigResolver } from "./parts/config/read/resolver.ts";
 export type { ReplyCookie } from "./parts/http/cookies.ts";
 export type { CorsOptions } from "./parts/http/cors-options.ts";
-export type { Limits } from "./parts/http/limits.ts";
+export type { BodyLimits, Limits } from "./parts/http/limits.ts";
 export type { BodyKind } from "./parts/http/message.ts";
 export { type Reply, type ReplyOptions, reply } from "./parts/http/reply.ts";
 export {

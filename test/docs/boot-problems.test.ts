@@ -35,7 +35,7 @@ test("the sources report every rule of the list", () => {
     ...["feature", ...Object.values(kinds).map(([what]) => what)].map(
       (what) => `duplicate-${what}`,
     ),
-    ...["access", "body"].map((option) => `${option}-without-route`),
+    ...["access", "body", "limits"].map((option) => `${option}-without-route`),
   ];
   const sources = globSync("src/**/*.ts", { cwd: root, exclude: ["**/*.test.ts"] })
     .map((path) => path.replaceAll("\\", "/"))

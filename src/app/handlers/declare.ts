@@ -1,11 +1,12 @@
 import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
-import { isRecord, type Report } from "../../base/errors/option-table.ts";
+import { isRecord, type Report, tableProblems } from "../../base/errors/option-table.ts";
 import { isAccessRule } from "../../base/identity/access.ts";
 import {
   configKeyId,
   type KeyDeclaration,
   type RegisteredConfigKey,
 } from "../../parts/config/declare/key.ts";
+import { type BodyLimits, limitChecks } from "../../parts/http/limits.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import { ownHeaders } from "../../parts/http/own-headers.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
@@ -57,8 +58,10 @@ const queryOptions = [
   "access",
   "rateLimit",
 ];
-const writeOptions = [...queryOptions, "body", "once", "replay", "replayHeaders"];
+const writeOptions = [...queryOptions, "body", "limits", "once", "replay", "replayHeaders"];
 const bodyKinds = ["json", "value", "form", "text", "bytes"] satisfies readonly BodyKind[];
+
+const bodyLimits = { bodyBytes: limitChecks.bodyBytes };
 
 const isJson = (value: unknown) => `is ${JSON.stringify(value)}`;
 
@@ -142,6 +145,7 @@ export function handler(
   requireOptions(given, streamRequirements(kind), problem);
   if (isRecord(given["errors"])) errorProblems(given["errors"], problem);
   requireOptions(given, statusRequirements, problem);
+  tableProblems(`${fullName}.limits`, given["limits"], bodyLimits).map(report);
   rateLimitProblems(`${fullName}.rateLimit`, given["rateLimit"]).map(report);
   routeProblems(kind, given, problem);
   requireOptions(given, repeatRequirements, problem);
@@ -149,6 +153,7 @@ export function handler(
   const declared = given as Partial<HandlerDeclaration>;
   const { input, output, errors, status, route, access, body = "json", once, replay } = declared;
   const { rateLimit } = declared;
+  const { bodyBytes } = Object(given["limits"]) as BodyLimits; // safe: checked, as above
   const statuses = [status ?? []].flat();
   return {
     kind,
@@ -163,6 +168,7 @@ export function handler(
     route,
     access,
     body,
+    ...(bodyBytes !== undefined && { bodyBytes }),
     once,
     replay,
     replayHeaders: [given["replayHeaders"] ?? []].flat().map((name) => String(name).toLowerCase()),
@@ -208,7 +214,7 @@ function routeProblems(
 ): void {
   const { route, access } = given;
   if (route === undefined) {
-    for (const option of (["access", "body"] as const).filter(
+    for (const option of (["access", "body", "limits"] as const).filter(
       (name) => given[name] !== undefined,
     )) {
       const message = `\`${option}\` is set without a \`route\``;

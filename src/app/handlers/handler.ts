@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { AccessRule, CallerOf } from "../../base/identity/access.ts";
 import type { Queries, Writes } from "../../base/types/names.ts";
+import type { BodyLimits } from "../../parts/http/limits.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
 import type { StreamForm } from "../../parts/http/streamed-output.ts";
@@ -189,8 +190,13 @@ export type WriteOptions<
 > = HandlerOptions<Input, Output, Result, PipelineContext<CallerOf<Rule>>, Name, Sent> &
   Repeats &
   (
-    | (Routed<Rule> & { /** Format of the body. Default `json`. */ readonly body?: BodyKind })
-    | (Unrouted & { readonly body?: never })
+    | (Routed<Rule> & {
+        /** Format of the body. Default `json`. */
+        readonly body?: BodyKind;
+        /** Limits in place of the server's. Default: the server's. */
+        readonly limits?: BodyLimits;
+      })
+    | (Unrouted & { readonly body?: never; readonly limits?: never })
   );
 
 /** Deduplication of a write's retries (specification 6.6). */
@@ -223,6 +229,8 @@ export interface HandlerDeclaration {
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
+  /** Largest body, in bytes. `undefined`: the server's limit. */
+  readonly bodyBytes?: number;
   /** Options that override the server's `once`. */
   readonly once?: OnceOptions | false | undefined;
   /** These options merged with the server's, for a handler with a route. */

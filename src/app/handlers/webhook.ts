@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { access, type TenantUser } from "../../base/identity/access.ts";
+import type { BodyLimits } from "../../parts/http/limits.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import {
   isOfTenant,
@@ -42,6 +43,8 @@ export type IncomingWebhookOptions<
   readonly route: string;
   /** Format of the body, the whole input. Default `json`. */
   readonly body?: BodyKind;
+  /** Limits in place of the server's. Default: the server's. */
+  readonly limits?: BodyLimits;
   /**
    * Verifies each delivery, before it is parsed: a preset of `keelson/webhooks`, or a function. A
    * failure is a 401 `signature_invalid`.
@@ -60,7 +63,7 @@ export type IncomingWebhookOptions<
   readonly tenant: ((event: Event) => Awaitable<string | undefined>) | { readonly param: string };
 };
 
-const known = "route body input output status rateLimit handler verify id tenant".split(" ");
+const known = "route body limits input output status rateLimit handler verify id tenant".split(" ");
 
 export function webhook(by: Declaring, name: string, options: unknown): HandlerDeclaration {
   const key = `${by.feature}.${name}`;
@@ -71,13 +74,14 @@ export function webhook(by: Declaring, name: string, options: unknown): HandlerD
     tenant,
     route = "",
     body,
+    limits,
     input,
     output,
     status,
     rateLimit,
     handler: run,
   } = given;
-  const write = { route, body, input, output, status, rateLimit, handler: run };
+  const write = { route, body, limits, input, output, status, rateLimit, handler: run };
   const declared = handler("write", by, name, { ...write, access: access.everyone, once: false });
   const { param } = Object(tenant);
   const isInPath = String(route).split("/").includes(`:${param}`);

@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { access } from "../../base/identity/access.ts";
+import type { BodyLimits } from "../../parts/http/limits.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { FeatureBuilder } from "../features/feature-builder.ts";
@@ -43,7 +44,7 @@ async function documentOf(
 async function requestOf(
   route: string,
   input: z.ZodType | undefined | object,
-  options: { readonly body?: BodyKind } = {},
+  options: { readonly body?: BodyKind; readonly limits?: BodyLimits } = {},
 ) {
   const { operation, unsaid } = await documentOf((r) => {
     const declare = route.startsWith("GET") ? r.query : r.write;
@@ -260,6 +261,19 @@ describe("the fields of an input", () => {
       });
     },
   );
+
+  test("name the largest body of a route that has its own", async () => {
+    const limits = { bodyBytes: 5_000_000 };
+    const { body: sent } = await requestOf("POST /mugs", z.object({ name: z.string() }), {
+      limits,
+    });
+    expect(sent).toMatchObject({ description: "At most 5,000,000 bytes." });
+    const undeclared = await requestOf("POST /mugs", undefined, { limits });
+    expect(undeclared.body).toMatchObject({
+      description:
+        "The operation does not declare an input, so its body is not described. At most 5,000,000 bytes.",
+    });
+  });
 
   test("are parameters if all alternatives and parts of an intersection have them", async () => {
     const either = z.union([

@@ -126,12 +126,19 @@ function operationOf(
     ],
     "x-keelson-access": handler.webhook === undefined ? describeRule(rule) : "signature",
     parameters: [...parameters, ...requestHeaders(handler, server.options)],
-    ...(requestBody && { requestBody }),
+    ...(requestBody && { requestBody: limited(requestBody, handler) }),
     responses: {
       ...answersOf(operation, components, { ...server.options, spec }),
       ...errorsOf(operation, server, errors),
     },
   };
+}
+
+/** States a limit that only this operation has. */
+function limited(body: JsonSchema, { bodyBytes }: DeclaredHandler): JsonSchema {
+  if (bodyBytes === undefined) return body;
+  const most = `At most ${bodyBytes.toLocaleString("en")} bytes.`;
+  return { ...body, description: [body["description"], most].filter(Boolean).join(" ") };
 }
 
 const schemes = {

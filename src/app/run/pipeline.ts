@@ -109,7 +109,7 @@ export async function answer<HostResponse>(
     : undefined;
   const arriving = limits?.admit(scope, request, declaration, false);
   if (arriving !== undefined) await arriving;
-  const limitBytes = runtime.bodyLimitBytes;
+  const limitBytes = declaration.bodyBytes ?? runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes)
     return refuse(scope, request, bodyTooLarge(limitBytes));
   if (declaration.webhook !== undefined) {

@@ -41,7 +41,7 @@ export async function receiveWebhook(
 ): Promise<HttpResponse> {
   const { runtime } = scope;
   const { declaration, webhook, request } = received;
-  const bytes = await request.readBody(runtime.bodyLimitBytes);
+  const bytes = await request.readBody(declaration.bodyBytes ?? runtime.bodyLimitBytes);
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.openFor(declaration));
   const verdict = await verified(scope, adapters, received, bytes);
   if (verdict.kind === "refused") throw refused(scope, verdict);

@@ -70,6 +70,7 @@ export type BootRule =
   | "limit-key"
   | "limit-name"
   | "limits-order"
+  | "limits-without-route"
   | "metric"
   | "not-a-declaration"
   | "not-a-feature"

@@ -47,8 +47,9 @@ export function createHttpServer(
   const connections = followConnections(http, tls !== undefined);
   const drain = createDrain(http, connections, runtime.lifecycle.draining);
   cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
-  const { limits } = runtime.server.options;
-  const bodies = createByteBudget(bufferLimit(limits));
+  const { options: given, registry } = runtime.server;
+  const { limits } = given;
+  const bodies = createByteBudget(bufferLimit(limits, registry.handlers.values()));
   const limitBytes = limits?.unreadBytes ?? defaultUnreadBytes();
   const onCut = countedReport((count) =>
     runtime.log.warn("server.connections_cut", { count, unreadBytes: limitBytes }),

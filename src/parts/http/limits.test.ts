@@ -29,6 +29,8 @@ test("allows 1 MiB per body and 128 MiB in all by default, or one body's limit i
   expect([bodyLimit(undefined), bufferLimit(undefined)]).toEqual([1_048_576, 134_217_728]);
   expect(bufferLimit({ bodyBytes: 200_000_000 })).toBe(200_000_000);
   expect(bufferLimit({ bodyBytes: 10, bufferedBytes: 20 })).toBe(20);
+  const handlers = [{ name: "a", bodyBytes: 300_000_000 }, { name: "b" }];
+  expect(bufferLimit({ bodyBytes: 200_000_000 }, handlers)).toBe(300_000_000);
 });
 
 test("requires at least 1 MiB for unread responses", () => {

@@ -28,6 +28,19 @@ export interface Limits {
   readonly inFlightPerTenant?: number | ConfigKeyHandle<number>;
 }
 
+/** Limits on the requests of one handler, in place of the server's. */
+export interface BodyLimits {
+  /**
+   * Largest request body, in bytes, above or below the server's limit. A larger one is a 413. Lambda
+   * functions get at most 6 MB from their front, and 1 MB from a load balancer. Default:
+   * `limits.bodyBytes` of the server.
+   */
+  readonly bodyBytes?: number;
+}
+
+/** Handlers with the limits that they declare. */
+export type LimitedHandlers = Iterable<{ readonly name: string; readonly bodyBytes?: number }>;
+
 const defaultBodyBytes = 1_048_576;
 const defaultBufferedBytes = 134_217_728;
 
@@ -35,8 +48,9 @@ export function bodyLimit(limits: Limits | undefined): number {
   return limits?.bodyBytes ?? defaultBodyBytes;
 }
 
-export function bufferLimit(limits: Limits | undefined): number {
-  return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits));
+export function bufferLimit(limits: Limits | undefined, handlers: LimitedHandlers = []): number {
+  const own = Array.from(handlers, ({ bodyBytes = 0 }) => bodyBytes);
+  return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits), ...own);
 }
 
 const wholeFrom = (least: number, valid: string) => (value: unknown) =>
@@ -53,14 +67,20 @@ export const limitChecks = Object.freeze({
     typeof Object(value).id === "string" ? undefined : numberFrom1(value),
 });
 
-/** With `bufferedBytes` below `bodyBytes`, a server could not accept every allowed body. */
+/** With `bufferedBytes` below a `bodyBytes`, a server could not accept every allowed body. */
 export function limitProblems(
   limits: Limits | undefined,
+  handlers: LimitedHandlers,
 ): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {
   const budget = limits?.bufferedBytes;
-  const body = bodyLimit(limits);
-  if (typeof budget !== "number" || !(budget < body)) return [];
-  const message = `${budget} is below limits.bodyBytes, ${body}`;
-  const fix = `use ${body} or more, or lower limits.bodyBytes`;
-  return [{ key: "limits.bufferedBytes", rule: "limits-order", message, fix }];
+  if (typeof budget !== "number") return [];
+  return [{ name: "", bodyBytes: bodyLimit(limits) }, ...handlers].flatMap(
+    ({ name, bodyBytes = 0 }) => {
+      if (!(budget < bodyBytes)) return [];
+      const body = `${name && `${name}.`}limits.bodyBytes`;
+      const message = `${budget} is below ${body}, ${bodyBytes}`;
+      const fix = `use ${bodyBytes} or more, or lower ${body}`;
+      return [{ key: "limits.bufferedBytes", rule: "limits-order", message, fix }];
+    },
+  );
 }
