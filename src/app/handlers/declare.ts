@@ -59,7 +59,14 @@ const queryOptions = [
   "rateLimit",
 ];
 const writeOptions = [...queryOptions, "body", "limits", "once", "replay", "replayHeaders"];
-const bodyKinds = ["json", "value", "form", "text", "bytes"] satisfies readonly BodyKind[];
+const bodyKinds: readonly unknown[] = [
+  "json",
+  "value",
+  "form",
+  "multipart",
+  "text",
+  "bytes",
+] satisfies readonly BodyKind[];
 
 const bodyLimits = { bodyBytes: limitChecks.bodyBytes };
 
@@ -70,10 +77,10 @@ const handlerRequirements: Requirements = {
   output: aSchema,
   handler: required(aFunction("pass handler: async (ctx, input) => ...")),
   body: {
-    accepts: (kind: unknown) => bodyKinds.some((known) => known === kind),
+    accepts: (kind: unknown) => bodyKinds.includes(kind),
     rule: "body-kind",
     wrong: isJson,
-    fix: "use json, value, form, text or bytes",
+    fix: `use one of ${bodyKinds.join(", ")}`,
   },
   errors: {
     accepts: isRecord,
@@ -168,7 +175,7 @@ export function handler(
     route,
     access,
     body,
-    ...(bodyBytes !== undefined && { bodyBytes }),
+    bodyBytes,
     once,
     replay,
     replayHeaders: [given["replayHeaders"] ?? []].flat().map((name) => String(name).toLowerCase()),

@@ -230,7 +230,7 @@ export interface HandlerDeclaration {
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
   /** Largest body, in bytes. `undefined`: the server's limit. */
-  readonly bodyBytes?: number;
+  readonly bodyBytes?: number | undefined;
   /** Options that override the server's `once`. */
   readonly once?: OnceOptions | false | undefined;
   /** These options merged with the server's, for a handler with a route. */

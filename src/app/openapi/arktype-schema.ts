@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
+  bytes,
   dateOf,
   defined,
   hasFlags,
@@ -24,6 +25,7 @@ interface Said {
   readonly code: string;
   readonly base: JsonSchema;
   readonly unit?: unknown;
+  readonly proto?: unknown;
 }
 
 export function isArkType(schema: StandardSchemaV1): schema is ArkType {
@@ -35,6 +37,8 @@ export function isArkType(schema: StandardSchemaV1): schema is ArkType {
 
 export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchema {
   const kept = ({ base }: Said) => base;
+  const noSchema = ({ code }: Said) =>
+    unsaid(`ArkType's ${code} has no JSON Schema; use another type`);
   const said = (type: ArkType, morph: (context: Said) => JsonSchema) => {
     const fallback = {
       morph,
@@ -43,10 +47,11 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
         unit === undefined
           ? { not: {} }
           : unsaid("a unit is a value that JSON does not have; use another"),
+      proto: (said: Said) => (side === "input" && said.proto === File ? bytes : noSchema(said)),
       // Omits a narrowing predicate: the rest of the schema remains correct.
       predicate: kept,
       patternIntersection: kept,
-      default: ({ code }: Said) => unsaid(`ArkType's ${code} has no JSON Schema; use another type`),
+      default: noSchema,
     };
     return type.toJsonSchema({ target, dialect: null, fallback });
   };

@@ -249,6 +249,7 @@ describe("the fields of an input", () => {
     ["json", "application/json", { type: "object" }],
     ["value", "application/json", {}],
     ["form", "application/x-www-form-urlencoded", { type: "object" }],
+    ["multipart", "multipart/form-data", { type: "object" }],
     ["text", "text/plain", text],
     ["bytes", "application/octet-stream", { ...text, format: "binary" }],
   ] as const)(
@@ -261,6 +262,45 @@ describe("the fields of an input", () => {
       });
     },
   );
+
+  test("are parts of multipart/form-data, of which some are files", async () => {
+    const input = z.object({
+      title: z.string(),
+      scan: z.file().max(5),
+      tags: z.array(z.string()).optional(),
+    });
+    const { body: sent, unsaid } = await requestOf("POST /mugs", input, { body: "multipart" });
+    expect(unsaid).toEqual([]);
+    expect(sent).toEqual(
+      body("multipart/form-data", {
+        type: "object",
+        properties: {
+          title: text,
+          scan: { ...text, format: "binary", contentEncoding: "binary", maxLength: 5 },
+          tags: { type: "array", items: text, minItems: 2 },
+        },
+        required: ["title", "scan"],
+      }),
+    );
+  });
+
+  test("have files in valibot and ArkType too", async () => {
+    const file = { ...text, format: "binary" };
+    const both = { a: file, b: { type: "array", items: file, minItems: 2 } };
+    const expected = body("multipart/form-data", {
+      type: "object",
+      properties: both,
+      required: ["a", "b"],
+    });
+    const ofValibot = v.object({ a: v.file(), b: v.array(v.instance(File)) });
+    const ofArkType = type({ a: "File", b: "File[]" });
+    for (const input of [ofValibot, ofArkType]) {
+      const { body: sent, unsaid } = await requestOf("POST /mugs", input, { body: "multipart" });
+      expect([sent, unsaid]).toEqual([expected, []]);
+    }
+    const { unsaid } = await requestOf("POST /mugs", type({ a: "Map" }), { body: "multipart" });
+    expect(unsaid).toMatchObject([{ why: "ArkType's proto has no JSON Schema; use another type" }]);
+  });
 
   test("name the largest body of a route that has its own", async () => {
     const limits = { bodyBytes: 5_000_000 };

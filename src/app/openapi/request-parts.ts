@@ -8,6 +8,7 @@ import { idempotencyKeyPattern } from "../run/write.ts";
 import { type Components, type Fields, fieldsOf, withoutFields } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./own-operations.ts";
 import {
+  bytes,
   combinations,
   isObject,
   type JsonSchema,
@@ -54,7 +55,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
     };
   }
   const sent = withoutFields(input, inPath, components);
-  const schema = kind === "form" ? asForm(components.resolve(sent), components) : sent;
+  const schema = isForm(kind) ? asForm(components.resolve(sent), components) : sent;
   if (isEmpty(schema)) return { parameters: path };
   const lists = kind === "form" ? listsOf(rest, components) : {};
   const requestBody = bodyOf(kind, schema, needsBody(schema, components), lists);
@@ -77,6 +78,11 @@ function bodyOf(
   const isEncoded = Object.keys(encoding).length > 0;
   const media = isEncoded ? { schema, encoding } : { schema };
   return { required, content: { [mediaTypes[kind]]: media } };
+}
+
+/** Each field is a string, or a file. Parts of `multipart` repeat the name of a list anyway. */
+function isForm(kind: BodyKind): boolean {
+  return kind === "form" || kind === "multipart";
 }
 
 /** Repeats a list's name for each value: clients would otherwise join them with commas. */
@@ -118,11 +124,10 @@ const mediaTypes = {
   json: "application/json",
   value: "application/json",
   form: "application/x-www-form-urlencoded",
+  multipart: "multipart/form-data",
   text: "text/plain",
   bytes: "application/octet-stream",
 } as const;
-
-const bytes: JsonSchema = { type: "string", format: "binary" };
 
 function withoutNames({ properties, required }: Fields, names: ReadonlySet<string>): Fields {
   return {
@@ -168,7 +173,7 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
 
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
   const object = { type: "object" };
-  const schemas = { text, bytes, value: {}, json: object, form: object };
+  const schemas = { text, bytes, value: {}, json: object, form: object, multipart: object };
   const description = "The operation does not declare an input, so its body is not described.";
   return { description, ...bodyOf(body, schemas[body], false) };
 }
@@ -194,7 +199,7 @@ export function sentAsText(
 ): (field: string) => boolean {
   // Only the body of a webhook is signed, so it is the whole input.
   const inPath = webhook === undefined ? namesOf(segments) : [];
-  return (field) => kind === "query" || body === "form" || inPath.includes(field);
+  return (field) => kind === "query" || isForm(body) || inPath.includes(field);
 }
 
 export function namesOf(segments: readonly Segment[]): readonly string[] {

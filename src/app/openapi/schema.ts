@@ -37,6 +37,8 @@ export function saysNothing(schema: JsonSchema): boolean {
 }
 
 export const text: JsonSchema = { type: "string" };
+/** Bytes of a body, or a file of `multipart/form-data`. */
+export const bytes: JsonSchema = { type: "string", format: "binary" };
 
 /** Members whose names end with `?` are optional. */
 export function object(members: Schemas, more: JsonSchema = {}): JsonSchema {

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
+  bytes,
   dateOf,
   defined,
   type JsonSchema,
@@ -15,7 +16,9 @@ interface Context {
   readonly jsonSchema: Said;
   readonly errors: readonly string[] | undefined;
 }
-type SchemaContext = Context & { readonly valibotSchema: { type: string; default?: unknown } };
+type SchemaContext = Context & {
+  readonly valibotSchema: { type: string; default?: unknown; class?: unknown };
+};
 type ActionContext = Context & {
   readonly valibotAction: { type: string; kind: string; requirement?: unknown };
 };
@@ -28,6 +31,7 @@ export async function valibotSchema(
   const overrideSchema = ({ valibotSchema, jsonSchema, errors }: SchemaContext) => {
     const { type, default: given } = valibotSchema;
     if (type === "date") return dateOf(side);
+    if (side === "input" && (type === "file" || valibotSchema.class === File)) return bytes;
     if (type === "undefined" || type === "void") return { not: {} };
     // A computed default may change, so it is not part of the contract.
     if (typeof given === "function") delete jsonSchema["default"];

@@ -43,10 +43,10 @@ test("isolation required in production without a role is an error that says what
 
 test("the role is an ARN of any partition and path", () => {
   for (const good of [role, "arn:aws-cn:iam::123456789012:role/teams/a+b=c,d.e@f_g"]) {
-    expect(optionProblems({ features: [], isolation: { role: good } }, [])).toEqual([]);
+    expect(optionProblems({ features: [], isolation: { role: good } })).toEqual([]);
   }
   for (const bad of ["tenants", `${role}\n`, role.replace("role", "user"), ""]) {
-    expect(optionProblems({ features: [], isolation: { role: bad } }, [])).toMatchObject([
+    expect(optionProblems({ features: [], isolation: { role: bad } })).toMatchObject([
       { key: "isolation.role" },
     ]);
   }

@@ -20,21 +20,21 @@ import { mergedTimes, webFunctionMs } from "../../base/process/shutdown-limits.t
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import { cacheChecks } from "../../parts/config/cache/cache-options.ts";
 import { corsProblems } from "../../parts/http/cors-options.ts";
-import { type LimitedHandlers, limitChecks, limitProblems } from "../../parts/http/limits.ts";
+import { limitChecks, limitProblems } from "../../parts/http/limits.ts";
 import { rateLimitProblems } from "../../parts/limits/rate-limit.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { ServerOptions } from "./options.ts";
 import { serverProblem } from "./registry.ts";
 
-export function optionProblems(options: ServerOptions, handlers: LimitedHandlers): BootProblem[] {
+export function optionProblems(options: ServerOptions): BootProblem[] {
   // Safe cast: the checks accept values of any type.
   const given = (isRecord(options) ? options : {}) as ServerOptions;
   const problems = [
     ...tableProblems("", options, callTable, "buildServer"),
     ...Object.entries(tablesOf(given)).flatMap(([path, table]) => [
       ...tableProblems(path, valueAt(given, path), table),
-      ...(further[path]?.(given, handlers) ?? []),
+      ...(further[path]?.(given) ?? []),
     ]),
     ...rateLimitProblems("rateLimit", given.rateLimit),
     ...authenticationProblems(given),
@@ -134,13 +134,11 @@ function tablesOf({ cache }: ServerOptions): Readonly<Record<string, OptionTable
 }
 
 /** Checks of several options together, by path. They follow the table of the same path. */
-const further: Readonly<
-  Record<string, (options: ServerOptions, handlers: LimitedHandlers) => OptionProblem[]>
-> = {
+const further: Readonly<Record<string, (options: ServerOptions) => OptionProblem[]>> = {
   ssm: ({ ssm }) =>
     isRecord(ssm) && ssm.path === undefined ? [missing("ssm.path", pathRule)] : [],
   keyRing: keyRingProblems,
-  limits: ({ limits }, handlers) => limitProblems(limits, handlers),
+  limits: ({ limits }) => limitProblems(limits),
   shutdown: shutdownProblems,
 };
 

@@ -4,7 +4,7 @@ import { unplaced } from "../../../test/support/unplaced.ts";
 import { BootError } from "../../base/errors/boot.ts";
 import { access } from "../../base/identity/access.ts";
 import { lambdaHttp } from "../../hosts/lambda/index.ts";
-import type { BodyLimits, Limits } from "../../parts/http/limits.ts";
+import type { BodyLimits } from "../../parts/http/limits.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import { buildServer } from "../server/server.ts";
@@ -119,7 +119,7 @@ test("a declared length above the handler's limit is refused before the caller i
   expect([await send(11), await send(10)]).toEqual([413, 401]);
 });
 
-function problemsOf(own: BodyLimits | undefined, limits: Limits = {}, route = "POST /a") {
+function problemsOf(own: BodyLimits | undefined, route = "POST /a") {
   const shelf = defineFeature("shelf", (r) =>
     r.write("file.add", {
       ...(route === "" ? {} : { route, access: access.everyone }),
@@ -128,7 +128,7 @@ function problemsOf(own: BodyLimits | undefined, limits: Limits = {}, route = "P
     } as never),
   );
   try {
-    buildServer({ features: [shelf], limits });
+    buildServer({ features: [shelf] });
     return [];
   } catch (error) {
     if (error instanceof BootError) return unplaced(error.problems);
@@ -147,21 +147,7 @@ test("refuses wrong numbers of bytes, unknown limits, and limits without a route
     { key: "shelf.file.add.limits.bufferedBytes", rule: "unknown-option" },
   ]);
   expect(problemsOf(7 as never)).toMatchObject([{ key: "shelf.file.add.limits" }]);
-  expect(problemsOf({ bodyBytes: 1 }, {}, "")).toMatchObject([
+  expect(problemsOf({ bodyBytes: 1 }, "")).toMatchObject([
     { key: "shelf.file.add", rule: "limits-without-route" },
-  ]);
-});
-
-test("refuses a total budget below the largest body of a handler", () => {
-  const limits = { bodyBytes: 10, bufferedBytes: 100 };
-  expect(problemsOf({ bodyBytes: 100 }, limits)).toEqual([]);
-  expect(problemsOf({ bodyBytes: 101 }, limits)).toEqual([
-    {
-      feature: "",
-      key: "limits.bufferedBytes",
-      rule: "limits-order",
-      message: "100 is below shelf.file.add.limits.bodyBytes, 101",
-      fix: "use 101 or more, or lower shelf.file.add.limits.bodyBytes",
-    },
   ]);
 });

@@ -40,6 +40,9 @@ const noBytes = new Uint8Array(0);
 const writes = lazy(() => import("./write.ts"));
 const webhooks = lazy(() => import("./receive-webhook.ts"));
 
+const parts = async ({ headers }: HttpRequest, bytes: Uint8Array) =>
+  (await import("../../parts/http/multipart.ts")).readMultipart(headers, bytes);
+
 export interface Sender {
   /** Called in the request's scope, in which a streamed body is read as well. */
   send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
@@ -126,9 +129,12 @@ export async function answer<HostResponse>(
   if (tenantsInFlight !== undefined) await tenantsInFlight.enter(scope, declaration);
   const admitted = limits?.admit(scope, request, declaration, true);
   if (admitted !== undefined) await admitted;
-  const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
-  const body = form === undefined ? request.readBody(limitBytes) : noBytes;
+  const { body: kind } = declaration;
+  const isForm = kind === "form" || kind === "multipart";
+  const parsed = isForm ? await request.readForm?.(limitBytes) : undefined;
+  const body = parsed === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
+  const form = kind === "multipart" ? (parsed ?? (await parts(request, bytes))) : parsed;
   const accepted = validateInput(
     declaration.input,
     readInput(request, declaration, params, { bytes, form }),

@@ -3,8 +3,9 @@ import { describeError } from "../../base/errors/describe.ts";
 import { AccessDeniedError, FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { anonymous, isIdentifier, type User } from "../../base/identity/access.ts";
-import { readInput, validateInput } from "../../parts/http/input.ts";
+import { type ReceivedBody, readInput, validateInput } from "../../parts/http/input.ts";
 import { type HttpRequest, type HttpResponse, requestView } from "../../parts/http/message.ts";
+import { readMultipart } from "../../parts/http/multipart.ts";
 import { toResponse } from "../../parts/http/response.ts";
 import { claimKey } from "../../parts/once/claim.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
@@ -45,7 +46,9 @@ export async function receiveWebhook(
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.openFor(declaration));
   const verdict = await verified(scope, adapters, received, bytes);
   if (verdict.kind === "refused") throw refused(scope, verdict);
-  const rawInput = () => bodyOf(received, bytes);
+  const form =
+    declaration.body === "multipart" ? await readMultipart(request.headers, bytes) : undefined;
+  const rawInput = () => bodyOf(received, { bytes, form });
   const raw = rawInput();
   const greeting = isScheme(webhook.verify) ? formatOf(webhook.verify).greeting?.(raw) : undefined;
   if (greeting !== undefined) return plain(greeting);
@@ -152,10 +155,10 @@ function refused(scope: RequestScope, { reason, cause }: Refused): FrameworkErro
 
 function bodyOf(
   { declaration, request: { headers, method } }: ReceivedWebhook,
-  bytes: Uint8Array,
+  body: ReceivedBody,
 ): Record<string, unknown> {
   const request = { headers, method, query: "" };
-  return readInput(request, declaration, Object.create(null), { bytes });
+  return readInput(request, declaration, Object.create(null), body);
 }
 
 function plain(result: unknown): HttpResponse {

@@ -124,7 +124,7 @@ export function buildServer<const Features extends readonly Feature[]>(
   const keys = [...registry.configKeys.values()];
   const namesOfKeys = keyNames(keys);
   const problems = [
-    ...optionProblems(options, registry.handlers.values()),
+    ...optionProblems(options),
     ...registry.problems,
     ...messageProblems(registry),
     ...(eventFunctionName(process.env) === undefined

@@ -6,7 +6,7 @@ import { runInScope } from "../../app/runtime/scope.ts";
 import { errorLog } from "../../base/errors/describe.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import { emptyHeaders } from "../../parts/http/headers.ts";
-import { bufferLimit } from "../../parts/http/limits.ts";
+import { bodyBudget } from "./body-budget.ts";
 import {
   type Connection,
   type Connections,
@@ -49,7 +49,7 @@ export function createHttpServer(
   cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
   const { options: given, registry } = runtime.server;
   const { limits } = given;
-  const bodies = createByteBudget(bufferLimit(limits, registry.handlers.values()));
+  const bodies = createByteBudget(bodyBudget(limits, [...registry.handlers.values()]));
   const limitBytes = limits?.unreadBytes ?? defaultUnreadBytes();
   const onCut = countedReport((count) =>
     runtime.log.warn("server.connections_cut", { count, unreadBytes: limitBytes }),

@@ -1,4 +1,3 @@
-import { FrameworkError } from "../../base/errors/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 
 /** HTTP event of one shape. Becomes a request, and turns its answer into a result of the shape. */
@@ -44,38 +43,3 @@ export interface LambdaAnswer {
 }
 
 export type WholeBody = Exclude<HttpResponse["body"], ReadableStream>;
-
-/**
- * Creates the reader of a form that a middleware has parsed, if it has. Files of
- * `multipart/form-data` stay in the form that the middleware chose.
- */
-export function formReader(
-  body: unknown,
-  contentType: string | undefined,
-): HttpRequest["readForm"] {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
-  if (!isForm.test(contentType ?? "")) return undefined;
-  return (limitBytes) => {
-    if (sizeOf(body, 0) > limitBytes)
-      throw new FrameworkError("payload_too_large", `The body exceeds ${limitBytes} bytes`);
-    return body as Record<string, unknown>; // safe: any member of an object may be read
-  };
-}
-
-const isForm = /^\s*(application\/x-www-form-urlencoded|multipart\/form-data)\s*(;|$)/i;
-/** Maximum nesting of a form. Fields, lists of fields and files in lists need less. */
-const maxFormDepth = 8;
-
-function sizeOf(value: unknown, depth: number): number {
-  if (typeof value === "string") return Buffer.byteLength(value);
-  if (value instanceof Uint8Array) return value.byteLength;
-  if (typeof value !== "object" || value === null) return 0;
-  if (depth === maxFormDepth) {
-    const message = `The form is nested deeper than ${maxFormDepth} levels`;
-    throw new FrameworkError("malformed_request", message);
-  }
-  return Object.entries(value).reduce(
-    (sum, [name, part]) => sum + Buffer.byteLength(name) + sizeOf(part, depth + 1),
-    0,
-  );
-}

@@ -15,13 +15,7 @@ import {
   type RestApiEvent,
   type RestApiResult,
 } from "./api-gateway.ts";
-import {
-  formReader,
-  type HttpEvent,
-  type LambdaAnswer,
-  type UnreadEvent,
-  type WholeBody,
-} from "./codec.ts";
+import type { HttpEvent, LambdaAnswer, UnreadEvent, WholeBody } from "./codec.ts";
 import { type Exchange, hasMiddlewares, type Invocation, scopeMode } from "./execution-mode.ts";
 import type { MiddyFunction, Mode } from "./lazy-mode.ts";
 import { LoadBalancer, type LoadBalancerEvent, type LoadBalancerResult } from "./load-balancer.ts";
@@ -153,7 +147,12 @@ export class RoutedExchange extends HttpExchange {
   async #answerWithin(event: unknown, scope: RequestScope): Promise<LambdaHttpResult> {
     const http = requireHttp(event);
     const request = http.request(http.headers(), scope);
-    request.readForm = formReader(http.body, request.headers["content-type"]);
+    const { body } = http;
+    if (typeof body === "object" && body !== null)
+      request.readForm = async (limitBytes) => {
+        const { parsedForm } = await import("./parsed-form.ts");
+        return parsedForm(body, request.headers["content-type"], limitBytes);
+      };
     try {
       return this.within(await this.#answer(request, scope, http), scope, http);
     } catch (error) {

@@ -48,7 +48,7 @@ export function readInput(
 }
 
 /** A compressed body would be parsed as if it were plain. */
-function refuseEncoded(header = "", bytes: Uint8Array): void {
+export function refuseEncoded(header = "", bytes: Uint8Array): void {
   const encoding = header.trim().toLowerCase();
   if (bytes.byteLength === 0 || encoding === "" || encoding === "identity") return;
   const message = "The body has a Content-Encoding; send it unencoded";
@@ -101,12 +101,13 @@ export function parseBody(
   bytes: Uint8Array,
   isChecked = false,
 ): ParsedBody {
-  if (bytes.byteLength === 0) return undefined;
+  // The fields of `multipart` were given, unless there are no bytes.
+  if (bytes.byteLength === 0 || kind === "multipart") return undefined;
   if (kind === "bytes") return { body: bytes };
   const { type, charset } = mediaType(contentType);
   const [name, accepted] = types[kind];
   if (!accepted.test(type) || !(charset === undefined || /^utf-?8$/.test(charset)))
-    throw new FrameworkError("unsupported_media_type", `The route takes ${name} in UTF-8`);
+    throw bodyOfAnotherType(`${name} in UTF-8`);
   const text = utf8(bytes);
   if (kind === "text") return { body: text };
   if (kind === "form") return { fields: parseForm(text, "body") };
@@ -210,8 +211,12 @@ function decoded(text: string, where: "query" | "body"): string {
   }
 }
 
-function malformed(message: string): FrameworkError {
+export function malformed(message: string): FrameworkError {
   return new FrameworkError("malformed_request", message);
+}
+
+export function bodyOfAnotherType(taken: string): FrameworkError {
+  return new FrameworkError("unsupported_media_type", `The route takes ${taken}`);
 }
 
 export function bodyTooLarge(limitBytes: number): FrameworkError {

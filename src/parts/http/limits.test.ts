@@ -3,7 +3,7 @@ import { unplaced } from "../../../test/support/unplaced.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { BootError } from "../../base/errors/boot.ts";
 import { createTenantConfig, createUserConfig, defineFeature } from "../../index.ts";
-import { bodyLimit, bufferLimit, type Limits } from "./limits.ts";
+import type { Limits } from "./limits.ts";
 
 const work = defineFeature("work", (r) =>
   r.config({
@@ -24,14 +24,6 @@ function problemsOf(limits: Limits) {
     throw error;
   }
 }
-
-test("allows 1 MiB per body and 128 MiB in all by default, or one body's limit if that is larger", () => {
-  expect([bodyLimit(undefined), bufferLimit(undefined)]).toEqual([1_048_576, 134_217_728]);
-  expect(bufferLimit({ bodyBytes: 200_000_000 })).toBe(200_000_000);
-  expect(bufferLimit({ bodyBytes: 10, bufferedBytes: 20 })).toBe(20);
-  const handlers = [{ name: "a", bodyBytes: 300_000_000 }, { name: "b" }];
-  expect(bufferLimit({ bodyBytes: 200_000_000 }, handlers)).toBe(300_000_000);
-});
 
 test("requires at least 1 MiB for unread responses", () => {
   expect(problemsOf({ unreadBytes: 1_048_576 })).toEqual([]);

@@ -38,19 +38,10 @@ export interface BodyLimits {
   readonly bodyBytes?: number;
 }
 
-/** Handlers with the limits that they declare. */
-export type LimitedHandlers = Iterable<{ readonly name: string; readonly bodyBytes?: number }>;
-
 const defaultBodyBytes = 1_048_576;
-const defaultBufferedBytes = 134_217_728;
 
 export function bodyLimit(limits: Limits | undefined): number {
   return limits?.bodyBytes ?? defaultBodyBytes;
-}
-
-export function bufferLimit(limits: Limits | undefined, handlers: LimitedHandlers = []): number {
-  const own = Array.from(handlers, ({ bodyBytes = 0 }) => bodyBytes);
-  return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits), ...own);
 }
 
 const wholeFrom = (least: number, valid: string) => (value: unknown) =>
@@ -67,20 +58,14 @@ export const limitChecks = Object.freeze({
     typeof Object(value).id === "string" ? undefined : numberFrom1(value),
 });
 
-/** With `bufferedBytes` below a `bodyBytes`, a server could not accept every allowed body. */
+/** With `bufferedBytes` below `bodyBytes`, a server could not accept every allowed body. */
 export function limitProblems(
   limits: Limits | undefined,
-  handlers: LimitedHandlers,
 ): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {
   const budget = limits?.bufferedBytes;
-  if (typeof budget !== "number") return [];
-  return [{ name: "", bodyBytes: bodyLimit(limits) }, ...handlers].flatMap(
-    ({ name, bodyBytes = 0 }) => {
-      if (!(budget < bodyBytes)) return [];
-      const body = `${name && `${name}.`}limits.bodyBytes`;
-      const message = `${budget} is below ${body}, ${bodyBytes}`;
-      const fix = `use ${bodyBytes} or more, or lower ${body}`;
-      return [{ key: "limits.bufferedBytes", rule: "limits-order", message, fix }];
-    },
-  );
+  const body = bodyLimit(limits);
+  if (typeof budget !== "number" || !(budget < body)) return [];
+  const message = `${budget} is below limits.bodyBytes, ${body}`;
+  const fix = `use ${body} or more, or lower limits.bodyBytes`;
+  return [{ key: "limits.bufferedBytes", rule: "limits-order", message, fix }];
 }

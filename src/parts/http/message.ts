@@ -35,7 +35,7 @@ export interface HttpRequest {
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
   /** Form that a middleware has parsed from the body, whose bytes are then gone. */
-  readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
+  readForm?: (limitBytes: number) => Promise<Record<string, unknown> | undefined>;
 }
 
 export function requestView(
@@ -81,7 +81,8 @@ export interface HttpResponse {
 }
 
 /**
- * Kind of request body that a route accepts. The members of `json`, an object, and of `form` become
- * members of the input; `value`, any JSON, and `text` and `bytes` become its member `body`.
+ * Kind of request body that a route accepts. The members of `json`, an object, and of `form` and
+ * `multipart` become members of the input, files as `File`; `value`, any JSON, and `text` and
+ * `bytes` become its member `body`.
  */
-export type BodyKind = "json" | "value" | "form" | "text" | "bytes";
+export type BodyKind = "json" | "value" | "form" | "multipart" | "text" | "bytes";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
-import { fingerprintOf } from "./fingerprint.ts";
+import { comparedAs, fingerprintOf } from "./fingerprint.ts";
 
 const of = (input: unknown) => fingerprintOf("files.file.create", input);
 
@@ -284,4 +284,12 @@ test("ignores an empty prototype, and refuses one with members", () => {
   expect(() => of(Object.create(Object.assign(Object.create(null), { a: 1 })))).toThrow(
     "cannot be compared",
   );
+});
+
+test("compares an object by the digest that its maker gave it, wherever it is", () => {
+  const file = (digest: string) =>
+    Object.defineProperty(new File(["a"], "a"), comparedAs, { value: digest, enumerable: true });
+  expect(of({ a: [file("1")] })).toBe(of({ a: [file("1")] }));
+  expect(of({ a: [file("1")] })).not.toBe(of({ a: [file("2")] }));
+  expect(() => of({ a: new File(["a"], "a") })).toThrow("cannot be compared");
 });

@@ -25,6 +25,9 @@ export function fingerprintOf(route: string, input: unknown, before?: () => unkn
   );
 }
 
+/** Digest of an object whose content cannot be read synchronously, such as a file. */
+export const comparedAs = Symbol("keelson.comparedAs");
+
 /** Deeper than any accepted body. The output of a schema may be circular. */
 const maxDepth = 200;
 
@@ -144,6 +147,7 @@ function special(value: object, prototype: unknown, depth: number): string {
   ) {
     return `b${hash("sha256", value, "base64url")}`;
   }
+  if (comparedAs in value) return `f:${String(value[comparedAs])}`;
   if (Reflect.ownKeys(value).length > 0) throw new OpaqueValue();
   const inner = (part: unknown) => canonical(part, depth + 1);
   // Safe casts: the prototype identifies the class.

@@ -33,7 +33,7 @@ import {
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
   readonly method?: string;
-  /** Request body. Objects are sent as JSON, strings and bytes unchanged. */
+  /** Request body. Objects are sent as JSON, strings, bytes and a `FormData` unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -215,7 +215,11 @@ async function startOn(
     fetch: async (path, { as, body, headers = {}, method, signal } = {}) => {
       const { port, signal: life } = await running();
       const token = as === undefined ? undefined : await app.token(as);
-      const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
+      const isRaw =
+        body === undefined ||
+        typeof body === "string" ||
+        body instanceof Uint8Array ||
+        body instanceof FormData;
       return fetch(`http://127.0.0.1:${port}${path}`, {
         method: method ?? (body === undefined ? "GET" : "POST"),
         headers: {
