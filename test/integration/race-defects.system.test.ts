@@ -181,6 +181,28 @@ test("a counter without a condition is found", async () => {
   expect(message).toContain("with 1 preemption");
 });
 
+test.each([
+  [1, "no race"],
+  [2, "expected 3 to be 2"],
+])("a claim that any run takes is found in %i processes: %s", async (processes, expected) => {
+  const message = await foundIn(
+    {
+      requests: [post("/quota", "k"), post("/quota", "k")],
+      processes,
+      check: async (app) => {
+        const { used } = (await (await post("/quota")(app)).json()) as { used: number };
+        expect(used).toBe(2);
+      },
+    },
+    {
+      module: "aws/stores/claim-store.ts",
+      now: "ConditionExpression: isFree(claim.generation),",
+      once: 'ConditionExpression: "attribute_not_exists(nothing) OR " + isFree(claim.generation),',
+    },
+  );
+  expect(message).toContain(expected); // in one process, duplicates share a run
+});
+
 test("events that are published before a commit that fails are found", async () => {
   const message = await foundIn(
     {

@@ -60,13 +60,17 @@ class Runs {
   mostAtOnce = 0;
   readonly answers: unknown[] = [];
 
-  async run(end: (number: number) => unknown): Promise<unknown> {
+  /** @param wait - what the handler waits for before it ends. */
+  async run(
+    end: (number: number) => unknown,
+    wait: () => Promise<unknown> = work,
+  ): Promise<unknown> {
     this.started += 1;
     const number = this.started;
     this.running += 1;
     this.mostAtOnce = Math.max(this.mostAtOnce, this.running);
     try {
-      await work();
+      await wait();
       return end(number);
     } finally {
       this.running -= 1;
@@ -159,6 +163,21 @@ test("W3: under Middy, a refused duplicate deletes the record of the run in flig
         .use(makeHandlerIdempotent({ persistenceStore: layer() }))
         .handler(() => runs.run((number) => number));
       return (event) => handler(event, lasting) as Promise<unknown>;
+    },
+    check: ({ runs }) => expect(runs.mostAtOnce).toBe(1),
+  });
+});
+
+test("W5: Middy's early timeout deletes the record of a run that goes on", async () => {
+  const slow = () => new Promise((resolve) => setTimeout(resolve, 60_000)); // of the race's clock
+  await found({
+    duplicates: 1,
+    calls: (runs) => {
+      const handler = middy()
+        .use(makeHandlerIdempotent({ persistenceStore: layer() }))
+        .handler(() => runs.run((number) => number, slow));
+      const call: Call = (event) => handler(event, lasting) as Promise<unknown>;
+      return (event) => call(event).catch(() => call(event)); // as a client retries
     },
     check: ({ runs }) => expect(runs.mostAtOnce).toBe(1),
   });

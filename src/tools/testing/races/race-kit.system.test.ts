@@ -174,6 +174,46 @@ test("orders with few preemptions come first, and the numbers of preemptions and
   });
 });
 
+test("random orders follow from the seed", async () => {
+  const ordersOf = async (seed: number) => {
+    const seen: string[] = [];
+    const noting = (name: string) => async (app: RaceApp) => {
+      for (let call = 0; call < 4; call += 1) {
+        await reading(1, name)(app);
+        seen.push(name);
+      }
+    };
+    const requests = [noting("a"), noting("b")];
+    const race = { requests, orders: 0, walks: 4, seed, check: () => undefined };
+    expect((await raceEverywhere(server, race)).byPreemptions).toEqual([0, 0, 0]);
+    return seen.join("");
+  };
+  const first = await ordersOf(1);
+  expect(await ordersOf(1)).toBe(first);
+  expect(await ordersOf(2)).not.toBe(first);
+});
+
+test("a request that waits for another one is blocked, so that the other one is not preempted", async () => {
+  let called = Promise.withResolvers<void>();
+  const lead = async (app: RaceApp) => {
+    await reading(2, "a")(app);
+    called.resolve();
+  };
+  const follow = async (app: RaceApp) => {
+    await called.promise;
+    await reading(1, "b")(app);
+  };
+  const { orders, byPreemptions } = await raceEverywhere(server, {
+    requests: [lead, follow],
+    arrange: () => {
+      called = Promise.withResolvers();
+    },
+    check: () => undefined,
+  });
+  // `follow` starts before, between or after the calls of `lead`.
+  expect([orders, byPreemptions]).toEqual([3, [2, 1, 0]]);
+});
+
 test("read-modify-write is found with its order as a table, and its replay fails in the same way", async () => {
   const error = await failure(raceEverywhere(server, oneSeat));
   expect(error.preemptions).toBe(1);
