@@ -34,10 +34,10 @@ export {
   type Leak,
 } from "./races/isolation-kit.ts";
 export type { RaceApp, RaceTenant } from "./races/race-app.ts";
+export { RaceError } from "./races/race-error.ts";
 export {
   type RaceAppOf,
   type RaceClients,
-  RaceError,
   type RaceFrame,
   type RaceResult,
   type RaceScenario,

@@ -38,6 +38,7 @@ const mostMoves = 2_000;
 /** Real time without any progress after which an order is stuck. */
 const stuckMs = 5_000;
 const expiryMs = leaseMs + skewMs + 1_000;
+const expiryMove: RaceMove = { actor: "clock", call: "past a lease", kind: "expiry" };
 
 /** One order: each call waits until the order picks it. */
 export class RaceOrder {
@@ -106,12 +107,11 @@ export class RaceOrder {
   /** Numbers equal calls that wait at the same time. */
   #callText(actor: RaceActor, call: GatedCall): string {
     const text = callText(call);
-    const isTaken = (call: string) =>
-      this.#waiting.some((other) => other.actor === actor && other.call === call);
-    if (!isTaken(text)) return text;
-    let number = 2;
-    while (isTaken(`${text} (${number})`)) number += 1;
-    return `${text} (${number})`;
+    const isTaken = (name: string) =>
+      this.#waiting.some((other) => other.actor === actor && other.call === name);
+    let name = text;
+    for (let number = 2; isTaken(name); number += 1) name = `${text} (${number})`;
+    return name;
   }
 
   /** Runs code whose calls are not choices, and moves the clock if it waits for it. */
@@ -231,12 +231,7 @@ export class RaceOrder {
     const disturbed = (["crash", "lost answer", "throttle"] as const)
       .filter((kind) => this.#left[kind] > 0)
       .flatMap((kind) => calls.map((call) => ({ ...call, kind })));
-    const expiry = {
-      actor: "clock",
-      call: "past a lease",
-      kind: "expiry",
-      isPreemption: false,
-    } as const;
+    const expiry = { ...expiryMove, isPreemption: false };
     return [...calls, ...disturbed, ...(calls.length > 0 && this.#left.expiry > 0 ? [expiry] : [])];
   }
 

@@ -48,6 +48,12 @@ interface RaceProcess {
 /** Secret of the race's tokens, which never leave the process. */
 const secret = "the secret of a race, which signs tokens for its own stack";
 
+/** Middlewares of the SDK that sign, describe or log a request: the stack reads nothing of it. */
+const unneeded = [
+  ...["httpSigning", "httpAuthScheme", "contentLength", "hostHeader"],
+  ...["getUserAgent", "recursionDetection", "logger"],
+];
+
 /** Opens the stack, the adapters and the tables that all orders share. */
 export async function openRaceStack(
   server: Server,
@@ -68,7 +74,7 @@ export async function openRaceStack(
   const transport = (client: Client) => {
     // Safe cast: the middleware passes commands of any client.
     const { middlewareStack } = client as Pick<Messaging["clients"][number], "middlewareStack">;
-    middlewareStack.remove("httpSigningMiddleware");
+    for (const name of unneeded) middlewareStack.remove(`${name}Middleware`);
     middlewareStack.add(
       () => (parameters) =>
         // Safe casts: this step has the HTTP request, and returns the HTTP response.

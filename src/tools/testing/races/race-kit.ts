@@ -4,6 +4,7 @@ import type { TestAppOptions } from "../app/test-app.ts";
 import type { TestClock } from "../app/test-clock.ts";
 import { RaceOrder } from "./order.ts";
 import { openRaceApp, openRaceStack, type RaceApp, type RaceTenant } from "./race-app.ts";
+import { RaceError } from "./race-error.ts";
 import {
   RaceMismatch,
   type RaceMove,
@@ -12,14 +13,7 @@ import {
   randomPath,
   seededRandom,
 } from "./search.ts";
-import {
-  gateRace,
-  type RaceActor,
-  type RaceDisturbances,
-  RaceLife,
-  type RaceStep,
-  raceTasks,
-} from "./task.ts";
+import { gateRace, type RaceActor, type RaceDisturbances, RaceLife, raceTasks } from "./task.ts";
 import { RaceTime } from "./time.ts";
 
 /** SDK clients of handlers without keelson. */
@@ -66,45 +60,6 @@ export interface RaceResult {
   readonly exhausted: boolean;
   /** Numbers of orders without a preemption, with one, and so on, without random orders. */
   readonly byPreemptions: readonly number[];
-}
-
-/** Error of {@link raceEverywhere}: the order that failed. */
-export class RaceError extends Error {
-  override readonly name = "RaceError";
-  readonly order: readonly RaceStep[];
-  readonly preemptions: number;
-  /** For the option `replay`, even in another process. */
-  readonly replay: readonly RaceMove[];
-
-  constructor(
-    error: unknown,
-    number: number,
-    { taken, preemptions }: RacePath,
-    steps: readonly RaceStep[],
-  ) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const count = `${preemptions} preemption${preemptions === 1 ? "" : "s"}`;
-    super(`raceEverywhere: order ${number}, with ${count}: ${reason}\n\n${tableOf(steps)}`, {
-      cause: error,
-    });
-    this.order = steps;
-    this.preemptions = preemptions;
-    this.replay = [...taken];
-  }
-}
-
-function tableOf(steps: readonly RaceStep[]): string {
-  const head = { actor: "actor", call: "call", kind: "call", outcome: "outcome" };
-  const rows = [head, ...steps];
-  const longest = (lengths: readonly number[]) => Math.max(...lengths);
-  const actors = longest(rows.map(({ actor }) => actor.length));
-  const calls = longest(rows.map(({ call }) => call.length));
-  return rows
-    .map(({ actor, call, kind, outcome }) => {
-      const shown = kind === "call" ? outcome : `${outcome}, ${kind}`;
-      return `${actor.padEnd(actors)}  ${call.padEnd(calls)}  ${shown}`;
-    })
-    .join("\n");
 }
 
 /** Type of the app that a target's scenario gets. */

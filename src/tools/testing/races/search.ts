@@ -63,7 +63,7 @@ function isSame(one: RaceMove, other: RaceMove): boolean {
   return one.actor === other.actor && one.call === other.call && one.kind === other.kind;
 }
 
-export function moveText({ actor, call, kind }: RaceMove): string {
+function moveText({ actor, call, kind }: RaceMove): string {
   return `${actor}: ${call}${kind === "call" ? "" : ` (${kind})`}`;
 }
 
