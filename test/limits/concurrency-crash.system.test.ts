@@ -3,6 +3,7 @@ import { buildServer, defineFeature } from "keelson";
 import { crashEverywhere, type TestApp } from "keelson/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { MustWaitError } from "../../src/parts/limits/must-wait.ts";
 
 let running = 0;
 let most = 0;
@@ -53,5 +54,50 @@ test("wherever a process crashes, its slot is free in the end, and every event i
   // Slots are taken and given back by updates.
   expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
     expect.arrayContaining(["before PutItem", "after PutItem", "after UpdateItem"]),
+  );
+}, 300_000);
+
+const ordered = defineFeature("ordered", (r) => {
+  const scan = r.job("file.scan", {
+    input: z.object({ id: z.string() }),
+    order: () => "all",
+    concurrency: { perTenant: 1 },
+    handler: async (ctx, { id }) => {
+      if (id === "a" && isFull) throw new MustWaitError("perTenant");
+      if (!done.includes(id)) done.push(id);
+      await ctx.commit([], {});
+    },
+  });
+  r.write("file.add", {
+    handler: async (ctx) => {
+      for (const id of ["a", "b", "c"]) await ctx.enqueue(scan, { id });
+    },
+  });
+});
+let isFull = true;
+
+test("wherever a process crashes, jobs with an order that wait are done in their order", async () => {
+  const cuts = await crashEverywhere(buildServer({ features: [ordered] }), {
+    arrange: async (app: TestApp) => {
+      [done, isFull] = [[], true];
+      await app.call("ordered.file.add", {}, { as: { id: "ann", tenantId: "acme" } });
+    },
+    act: async (app) => {
+      isFull = true;
+      await app.settled();
+      // The slot becomes free.
+      isFull = false;
+      for (let round = 0; round < 3; round += 1) {
+        app.clock.advance(80_000);
+        await app.settled();
+      }
+    },
+    check: async (app) => {
+      expect(done).toEqual(["a", "b", "c"]);
+      expect(app.logs.filter(({ msg }) => msg === "queue.dead_lettered")).toEqual([]);
+    },
+  });
+  expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
+    expect.arrayContaining(["before TransactWriteItems", "after TransactWriteItems"]),
   );
 }, 300_000);

@@ -278,22 +278,6 @@ const jobs: readonly Case[] = [
       },
     ],
   ),
-  [
-    "with an order and a limit",
-    (r) =>
-      r.job("item.both", {
-        input: schema,
-        handler: run,
-        order: () => "a",
-        concurrency: { total: 1 },
-      }),
-    {
-      rule: "concurrency",
-      key: "wrong.item.both",
-      message: "`order` and `concurrency` do not go together: a waiting job would be overtaken",
-      fix: "leave one of them out",
-    },
-  ],
 ];
 
 const channels: readonly Case[] = [

@@ -266,11 +266,6 @@ export function job(
     order,
     concurrency,
   } = given as unknown as JobOptions<StandardSchemaV1> & Pick<JobDeclaration, "input">;
-  if (order !== undefined && concurrency !== undefined) {
-    const message =
-      "`order` and `concurrency` do not go together: a waiting job would be overtaken";
-    problem("concurrency", message, "leave one of them out");
-  }
   return { feature, name: fullName, input, run, dedupKey, dedupScope, order, concurrency };
 }
 

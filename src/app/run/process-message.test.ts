@@ -296,3 +296,37 @@ describe("a message that no handler gets", () => {
     expect(outcome).toEqual({ kind: "later", afterMs: 1_000, reason });
   });
 });
+
+describe("a job that has waited in its group's line", () => {
+  const waited = { times: 1, attempts: 0, position: 1, turn: 1 };
+  const changes: unknown[] = [];
+  const processed = async (changesLine: boolean) => {
+    const lone = start();
+    const lines = {
+      read: async () => ({ first: 1, next: 3, firstBy: 1, turn: 2, dueMs: 5, version: 7 }),
+      change: async ({ line }: { readonly line: unknown }) => {
+        changes.push(line);
+        return changesLine;
+      },
+    };
+    // Safe cast: a job without a limit takes no slot.
+    const slots = lazy(async () => ({ lines })) as unknown as LoneRuntime["adapters"]["slots"];
+    const adapters = { ...lone.adapters, slots };
+    const { queue, asked } = queueOf({ isOrdered: true });
+    const message = messageOf({ ...job, waited }, { group: "g" });
+    const outcome = await processMessage(lone.runtime, adapters, queue, message);
+    return { outcome, asked };
+  };
+
+  test("lets the next one run, even if this version of the server does not limit it", async () => {
+    expect(await processed(true)).toEqual({ outcome: { kind: "done" }, asked: [] });
+    expect(changes).toMatchObject([{ first: 2, next: 3 }]);
+  });
+
+  test("is redelivered if it cannot", async () => {
+    expect(await processed(false)).toMatchObject({
+      outcome: { kind: "later", afterMs: 1_000 },
+      asked: [["changeVisibility", "receipt-1", 1_000]],
+    });
+  });
+});

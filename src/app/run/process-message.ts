@@ -12,6 +12,7 @@ import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
+import type { GroupLine } from "./group-line.ts";
 import { consumeOnce, type Task } from "./task.ts";
 
 export type Processed =
@@ -31,6 +32,7 @@ export async function processMessage(
   { deadlineMs }: Pick<ConsumeOptions, "deadlineMs"> = {},
 ): Promise<Processed> {
   let read: ReadMessage | undefined;
+  let line: GroupLine | undefined;
   let outcome: TaskOutcome;
   try {
     read = readMessage(message.body);
@@ -41,24 +43,51 @@ export async function processMessage(
     const sinceMs = read.waited?.sinceMs ?? message.sentMs;
     const redeliveryMs = await redelivery;
     const options = { deadlineMs, attempt, sinceMs, parent: read.trace, redeliveryMs };
-    outcome = await ("job" in read
-      ? runJob(runtime, adapters, read.job, options)
-      : consumeEvent(runtime, adapters, read.event, options));
+    line = await lineOf(runtime, adapters, queue, message, read);
+    if (line?.mayRun === false) outcome = { kind: "handed-back", afterMs: 0, mustWait: true };
+    else
+      outcome = await ("job" in read
+        ? runJob(runtime, adapters, read.job, options)
+        : consumeEvent(runtime, adapters, read.event, options));
   } catch (error) {
     outcome = { kind: "failed", error };
   }
-  if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
+  if (outcome.kind === "processed" || outcome.kind === "skipped") {
+    const hasLeft = await (line?.leave() ?? true);
+    // The message is redelivered, and then skipped.
+    return hasLeft ? { kind: "done" } : handBack(runtime, queue, message, backoffMs[0]);
+  }
   if (outcome.kind === "handed-back" && outcome.mustWait === true) {
     const { sendAgain } = await import("./send-again.ts");
-    const received = { message, read: read as ReadMessage }; // safe: only a message that was read waits
+    const received = { message, read: read as ReadMessage, line }; // safe: only a message that was read waits
     const afterMs = await sendAgain(runtime, adapters, queue, received, outcome.afterMs);
     return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
   }
   if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);
-  return fail(runtime, queue, message, outcome.error, read);
+  const failed = await fail(runtime, queue, message, outcome.error, read);
+  // If this fails, the next jobs find out that it has gone.
+  await (failed.kind === "later" || line?.leave());
+  return failed;
 }
 
-/** A message that has waited was sent again, which SQS counts anew. */
+/** A job with an order and a limit must not overtake a job of its group that waits. */
+async function lineOf(
+  runtime: Runtime,
+  adapters: Adapters,
+  queue: MessageQueue,
+  message: QueueMessage,
+  read: ReadMessage,
+): Promise<GroupLine | undefined> {
+  if (!("job" in read)) return undefined;
+  const { order, concurrency } = runtime.server.registry.jobs.get(read.job.name) ?? {};
+  const hasBoth = order !== undefined && concurrency !== undefined;
+  // A job that waits has a place, even if another version of the server has declared it.
+  if (!hasBoth && read.waited?.position === undefined) return undefined;
+  const { openLine } = await import("./group-line.ts");
+  return openLine(runtime, adapters, queue, message, read);
+}
+
+/** A message that has waited was sent again, and SQS starts to count at 1. */
 function attemptsOf({ receives }: QueueMessage, read: ReadMessage | undefined): number {
   return receives + (read?.waited?.attempts ?? 0);
 }

@@ -4,9 +4,11 @@ import type { QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { GroupLine } from "./group-line.ts";
 import { sendAgain } from "./send-again.ts";
 
 const nowMs = 1_700_000_000_000;
+const ordered = "scans.row.add";
 const message: QueueMessage = {
   id: "m1",
   body: '{"jobId":"j1"}',
@@ -24,6 +26,7 @@ function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" =
   const sent: unknown[][] = [];
   const rows: OutboxRow[] = [];
   const lines: unknown[] = [];
+  let refusal: readonly { code: string }[] | undefined;
   const adapters = {
     outbox: {
       items: (row: OutboxRow) => {
@@ -31,12 +34,12 @@ function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" =
         return [{}];
       },
     },
-    claims: { commit: async () => undefined },
+    claims: { commit: async () => refusal },
   } as unknown as Adapters;
   const runtime = {
     clock: { now: () => nowMs },
     log: { warn: (...given: unknown[]) => void lines.push(given) },
-    server: { registry: { jobs: new Map([["scans.row.add", { order: () => "1" }]]) } },
+    server: { registry: { jobs: new Map([[ordered, { name: ordered, order: () => "1" }]]) } },
   } as unknown as Runtime;
   const queue = {
     name: "work",
@@ -47,9 +50,17 @@ function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" =
       sent.push(given);
     },
   };
-  const send = (read: ReadMessage, more: Partial<QueueMessage> = {}, leastMs = 0) =>
-    sendAgain(runtime, adapters, queue, { message: { ...message, ...more }, read }, leastMs);
-  return { send, sent, rows, lines };
+  const send = (
+    read: ReadMessage,
+    more: Partial<QueueMessage> = {},
+    leastMs = 0,
+    line?: Pick<GroupLine, "wait">,
+  ) =>
+    sendAgain(runtime, adapters, queue, { message: { ...message, ...more }, read, line }, leastMs);
+  const refuse = (code: string) => {
+    refusal = [{ code }];
+  };
+  return { send, sent, rows, lines, refuse };
 }
 
 const waited = '{"waited":{"times":1,"attempts":2,"sinceMs":1699999940000},"jobId":"j1"}';
@@ -114,4 +125,27 @@ test("returns the message instead if it cannot be sent", async () => {
       ["queue.send_again_failed", { queue: "work", messageId: "m1", reason: "Error: too large" }],
     ]);
   }
+});
+
+test("a job of a line has its place in its message, and is due when the line says", async () => {
+  const { send, sent } = start(true);
+  const rows: OutboxRow[] = [];
+  const wait: GroupLine["wait"] = async (afterMs, rowOf) => {
+    expect(afterMs).toBeGreaterThanOrEqual(9_000);
+    rows.push(rowOf(nowMs + 5, { position: 3, turn: 9 }));
+  };
+  const ofOrder = { ...ofJob, job: { ...job, name: "scans.row.add" } } as ReadMessage;
+  expect(await send(ofOrder, {}, 9_000, { wait })).toBeUndefined();
+  expect(sent).toEqual([]);
+  expect(rows[0]?.sort).toBe(`${String(nowMs + 5).padStart(15, "0")}#0000#j1`);
+  const member = '"attempts":2,"sinceMs":1699999940000,"position":3,"turn":9},"jobId":"j1"}';
+  expect(rows[0]?.text).toContain(member);
+});
+
+test("returns a message that the outbox refuses", async () => {
+  const { send, lines, refuse } = start(true);
+  refuse("ThrottlingError");
+  expect(await send(ofJob)).toBeGreaterThan(0);
+  const reason = "Error: the outbox refused it (ThrottlingError)";
+  expect(lines).toMatchObject([["queue.send_again_failed", { reason }]]);
 });

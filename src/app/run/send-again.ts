@@ -1,22 +1,29 @@
+import type { Place } from "../../parts/limits/line.ts";
 import { queuedRow } from "../../parts/messages/due-jobs.ts";
+import type { JobMessage } from "../../parts/messages/job-message.ts";
 import type { ReadMessage } from "../../parts/messages/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import { neverWaited, waitingText, waitMs } from "../../parts/messages/waited.ts";
+import type { CancellationReason } from "../../parts/once/claim-store.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { GroupLine } from "./group-line.ts";
 
 interface Received {
   readonly message: QueueMessage;
   readonly read: ReadMessage;
+  /** Of a job with an `order` and a limit. */
+  readonly line?: Pick<GroupLine, "wait"> | undefined;
 }
 
 /**
  * Sends a message that has to wait as a new one, since SQS counts each receive as an attempt. The
  * caller then acknowledges the received one: if its process ends before, both run under one claim.
- * Messages of an ordered queue, which has no delays, wait in the outbox.
+ * Messages of an ordered queue, which has no delays, wait in the outbox, jobs with an `order` in the
+ * line of their group.
  *
- * Only a rate limit lets a job with an `order` wait. It keeps its place in the queue, except before
- * the receive with which SQS would dead-letter it.
+ * Without a line, only a rate limit lets a job with an `order` wait. It keeps its place in the queue,
+ * except before the receive with which SQS would dead-letter it.
  *
  * @param leastMs - least time to wait, in milliseconds.
  * @returns after how many milliseconds to return the received message instead, to keep its place or
@@ -26,37 +33,48 @@ export async function sendAgain(
   { clock, log, server }: Pick<Runtime, "clock" | "log" | "server">,
   { claims, outbox }: Pick<Adapters, "claims" | "outbox">,
   queue: Pick<MessageQueue, "name" | "isOrdered" | "sendLater" | "maxReceives">,
-  { message, read }: Received,
+  { message, read, line }: Received,
   leastMs: number,
 ): Promise<number | undefined> {
   const { id: messageId, body, group, receives, sentMs } = message;
   const { times, attempts, sinceMs = sentMs } = read.waited ?? neverWaited;
   const afterMs = Math.max(leastMs, waitMs(times));
   const facts = { queue: queue.name, messageId };
-  const hasOrder = "job" in read && server.registry.jobs.get(read.job.name)?.order !== undefined;
+  const declared = "job" in read ? server.registry.jobs.get(read.job.name) : undefined;
+  const keepsPlace = declared?.order !== undefined && line === undefined;
   // A receive in which it kept its place is not an attempt.
-  const tried = attempts + (hasOrder ? 0 : receives - 1);
-  const text = waitingText(body, { times: times + 1, attempts: tried, sinceMs });
+  const tried = attempts + (keepsPlace ? 0 : receives - 1);
+  const textAt = (place?: Place) =>
+    waitingText(body, { times: times + 1, attempts: tried, sinceMs, ...place });
+  const rowAt = (dueMs: number, place?: Place) => {
+    // Safe cast: only an ordered queue's messages, which are jobs, wait in the outbox.
+    const { jobId, name, tenantId } = (read as { readonly job: JobMessage }).job;
+    return queuedRow(dueMs, 0, {
+      ...{ jobId, name, tenantId, text: textAt(place), group: group ?? jobId },
+      // With its own ID, the queue would drop it as a duplicate for five minutes.
+      deduplicationId: crypto.randomUUID(),
+    });
+  };
   try {
-    if (hasOrder) {
+    if (keepsPlace) {
       if (receives < ((await queue.maxReceives()) ?? Number.POSITIVE_INFINITY)) return afterMs;
-      log.warn("queue.order_lost", { ...facts, receives, job: read.job.name });
+      log.warn("queue.order_lost", { ...facts, receives, job: declared.name });
     }
-    if (!queue.isOrdered || !("job" in read)) await queue.sendLater(text, group, afterMs);
+    if (line !== undefined) await line.wait(afterMs, rowAt);
+    else if (!queue.isOrdered || !("job" in read)) await queue.sendLater(textAt(), group, afterMs);
     else {
-      const { jobId, name, tenantId } = read.job;
-      const id = crypto.randomUUID();
-      const row = queuedRow(clock.now() + afterMs, 0, {
-        ...{ jobId, name, tenantId, text },
-        group: group ?? jobId,
-        // With its own ID, the queue would drop it as a duplicate for five minutes.
-        deduplicationId: id,
-      });
-      await claims.commit({ items: outbox.items(row), token: id, completed: undefined });
+      const items = outbox.items(rowAt(clock.now() + afterMs));
+      const token = crypto.randomUUID();
+      const refusal = await claims.commit({ items, token, completed: undefined });
+      if (refusal !== undefined) throw new Error(`the outbox refused it (${codesOf(refusal)})`);
     }
     return undefined;
   } catch (error) {
     log.warn("queue.send_again_failed", { ...facts, reason: String(error) });
     return afterMs;
   }
+}
+
+function codesOf(reasons: readonly CancellationReason[]): string {
+  return reasons.map(({ code }) => code).join(", ");
 }

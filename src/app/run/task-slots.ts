@@ -1,9 +1,10 @@
+import type { Lazy } from "../../base/process/lazy.ts";
 import { MustWaitError } from "../../parts/limits/must-wait.ts";
 import type { SlotPlace } from "../../parts/limits/slot.ts";
+import type { Slots } from "../../parts/limits/slots.ts";
 import type { RunParts } from "../../parts/once/claimed-run.ts";
 import type { Concurrency } from "../handlers/concurrency.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { Adapters } from "../runtime/adapters.ts";
 
 type Limit = NonNullable<Concurrency["total"]>;
 
@@ -18,7 +19,7 @@ export interface TaskSlots {
 
 /** Slots of one run: first its tenant's, then the handler's. */
 export function slotsOf(
-  { slots }: Pick<Adapters, "slots">,
+  { slots }: { readonly slots: Lazy<Slots> },
   handler: string,
   tenantId: string | undefined,
   { perTenant, total }: Concurrency,

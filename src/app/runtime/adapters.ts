@@ -8,7 +8,7 @@ import type { ConfigStore, OperatorSession } from "../../parts/config/operate/op
 import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts";
 import type { QuotaStore } from "../../parts/limits/quota-change.ts";
 import type { RateStore } from "../../parts/limits/rate-store.ts";
-import type { Slots } from "../../parts/limits/slots.ts";
+import type { Waiting } from "../../parts/limits/slots.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { EqualJobStore } from "../../parts/messages/equal-jobs.ts";
 import type { JobQueues } from "../../parts/messages/job-route.ts";
@@ -47,7 +47,7 @@ export interface Adapters {
   readonly apiKeys: Lazy<ApiKeyStore>;
   readonly quotas: Lazy<QuotaStore>;
   readonly rates: Lazy<RateStore>;
-  readonly slots: Lazy<Slots>;
+  readonly slots: Lazy<Waiting>;
   /** Ends long polls. Exists only on the embedded stack, which cannot lose a message by it. */
   endPolls?(queueUrl: string): Promise<void>;
   /** Loads the SDK, which configuration rows do not need. Absent if it is loaded. */

@@ -8,14 +8,16 @@ import type {
   SlotRow,
   SlotStore,
 } from "../../parts/limits/slot.ts";
-import { createSlots, type Slots } from "../../parts/limits/slots.ts";
+import { createSlots, type Waiting } from "../../parts/limits/slots.ts";
 import type { Item } from "./claim-item.ts";
 import { dynamoClaimStore, marshalled } from "./claim-store.ts";
+import { dynamoLines } from "./line-store.ts";
 import { tableOf } from "./table.ts";
 
-export function openSlots(database: Database, tableName: string, clock: Clock): Slots {
+export function openSlots(database: Database, tableName: string, clock: Clock): Waiting {
   const store = dynamoSlots(database, tableName);
-  return createSlots({ store, claims: dynamoClaimStore(database, tableName), clock });
+  const claims = dynamoClaimStore(database, tableName);
+  return { ...createSlots({ store, claims, clock }), lines: dynamoLines(database, tableName) };
 }
 
 /** One row for each place, in the table of claims. A holder is an entry of the map `holders`. */

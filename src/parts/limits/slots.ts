@@ -1,3 +1,4 @@
+import type { LineStore } from "./line.ts";
 import type { SlotHolder, SlotPlace, SlotStore } from "./slot.ts";
 import { type SlotParts, takeSlot } from "./take-slot.ts";
 
@@ -10,6 +11,12 @@ export interface Slots {
   list: SlotStore["list"];
   /** Gives the slot back, after the claim has ended. Never throws: others find out by the claim. */
   leave(place: SlotPlace, owner: string): Promise<void>;
+}
+
+/** Slots and lines, loaded for handlers with `concurrency`. */
+export interface Waiting extends Slots {
+  /** Lines of ordered groups whose jobs wait for slots. */
+  readonly lines: LineStore;
 }
 
 /** Time for which a process remembers that all slots are taken, in milliseconds. */

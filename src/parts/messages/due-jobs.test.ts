@@ -108,14 +108,19 @@ function sweepOf(
 }
 
 const hash = "h".repeat(43);
-const jobAt = (dueMs: number, number = 0, group = `${hash}${number}`): OutboxRow => {
+const jobAt = (
+  dueMs: number,
+  number = 0,
+  group = `${hash}${number}`,
+  deduplicationId = hash,
+): OutboxRow => {
   const jobId = dueId(dueMs, number);
   return dueRow({
     jobId,
     name: "a.b.c",
     tenantId: "acme",
     group,
-    deduplicationId: hash,
+    deduplicationId,
     text: `{"n":${number}}`,
   });
 };
@@ -206,7 +211,7 @@ describe("a job that the queue will never accept", () => {
   /** As many as make a page and a half of one partition, the last of them another's. */
   const crowded = (nowMs: number, count = 150) => {
     const [first, ...others] = Array.from({ length: count }, (_, n) =>
-      jobAt(nowMs - count + n, n),
+      jobAt(nowMs - count + n, n, `${hash}${n}`, `${hash}${n}`),
     ) as [OutboxRow, ...OutboxRow[]]; // safe: as many
     return [first, ...others.map((row) => ({ ...row, shard: first.shard }))];
   };
@@ -300,6 +305,27 @@ test("sends the jobs of a group in the order of their rows, and none after one t
   world.nowMs = 10;
   await sendCommitted(options, rows);
   expect(sent.toSorted()).toEqual(['{"n":1}', '{"n":4}']);
+});
+
+test("a sweep sends no job of a group after one that stays, on whatever page they are", async () => {
+  const rows: OutboxRow[] = [];
+  let failing: readonly number[] = [0];
+  const isFailing = (body: string) => failing.includes(Number(/\d+/.exec(body)));
+  const { options, sent, world } = sweepOf(rows, { fails: isFailing });
+  // The job of group `a` on the first page stays, and so does the one on the second.
+  const jobs = Array.from({ length: 150 }, (_, n) =>
+    jobAt(world.nowMs - 150 + n, n, n === 0 || n === 120 ? "a" : `${hash}${n}`),
+  );
+  rows.push(...jobs.map((row) => ({ ...row, shard: "due#0" })));
+  const sweep = () => sweepDueJobs(options, undefined, () => undefined);
+  expect(await sweep()).toEqual({ dispatched: 148, left: 2, setAside: 0 });
+  // Nor in a sweep that starts after the first one.
+  options.stops.set("due#0", jobs[0]?.sort ?? "");
+  expect(await sweep()).toEqual({ dispatched: 0, left: 2, setAside: 0 });
+  failing = [];
+  // The last sweep has stopped, so the next one only reaches the first job at its end.
+  for (let n = 0; n < 2; n += 1) await sweep();
+  expect(sent.slice(-2)).toEqual(['{"n":0}', '{"n":120}']);
 });
 
 test("rows of one group are in one shard, in the order of their ordinals", () => {

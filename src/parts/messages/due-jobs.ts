@@ -148,7 +148,9 @@ export function sweepDueJobs(
   signal: AbortSignal | undefined,
   seen: Sweeping["seen"],
 ): Promise<Swept> {
-  const work = (rows: readonly OutboxRow[]) => sendAll(options, rows);
+  const blocked = new Set<string>();
+  const work: Sweeping["work"] = (rows, isAfterStop) =>
+    sendAll(options, rows, { blocked, isAfterStop });
   return sweepShards({ ...options, signal, seen, work }, "due", options.clock.now() + 1);
 }
 
@@ -161,8 +163,19 @@ export async function sendCommitted(
   await sendAll(sending, rows);
 }
 
+interface Before {
+  /** Groups of which a job before these stays. */
+  readonly blocked: Set<string>;
+  /** Whether jobs before these may have been left out. */
+  readonly isAfterStop: boolean;
+}
+
 /** Sends the jobs of a group one after another, in the order of their rows, and groups concurrently. */
-async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Promise<WorkedPage> {
+async function sendAll(
+  options: SendingOptions,
+  rows: readonly OutboxRow[],
+  { blocked, isAfterStop }: Before = { blocked: new Set(), isAfterStop: false },
+): Promise<WorkedPage> {
   let swept = nothing;
   let hasAnswers = false;
   const failed: string[] = [];
@@ -186,17 +199,31 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
       swept = sum(swept, one);
       // A job that stays must not be overtaken by a later one of its group.
       if (one.left > 0) {
+        blocked.add(groupOf(row));
         swept = sum(swept, { ...nothing, left: group.length - at - 1 });
         return;
       }
     }
   };
-  const groups = [...Map.groupBy(rows, (row) => waitingJob(row)?.group ?? row.eventId).values()];
+  const now = rows.filter((row) => !blocked.has(groupOf(row)) && !(isAfterStop && isOrdered(row)));
+  swept = { ...nothing, left: rows.length - now.length };
+  // A page that was left out says nothing about the queue.
+  hasAnswers = now.length === 0;
+  const groups = [...Map.groupBy(now, groupOf).values()];
   for (let start = 0; start < groups.length; start += atOnce)
     await Promise.all(groups.slice(start, start + atOnce).map(attemptGroup));
   if (failed.length > 0)
     options.log.warn("job.dispatch_failed", { jobs: failed, reason: firstReason });
   return { swept, hasAnswers };
+}
+
+function groupOf(row: OutboxRow): string {
+  return waitingJob(row)?.group ?? row.eventId;
+}
+
+function isOrdered(row: OutboxRow): boolean {
+  const waiting = waitingJob(row);
+  return waiting !== undefined && waiting.group !== waiting.deduplicationId;
 }
 
 /**

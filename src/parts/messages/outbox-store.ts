@@ -73,7 +73,8 @@ export interface Sweeping {
   readonly stops: SweepStops;
   readonly signal: AbortSignal | undefined;
   seen(rows: readonly OutboxRow[]): void;
-  work(rows: readonly OutboxRow[]): Promise<WorkedPage>;
+  /** @param isAfterStop - whether rows before these have not been seen in this sweep. */
+  work(rows: readonly OutboxRow[], isAfterStop: boolean): Promise<WorkedPage>;
 }
 
 /**
@@ -127,7 +128,7 @@ async function sweepShard(
       const rows = await store.pending(shard, end, pageSize, after);
       if (rows.length > 0) {
         seen(rows);
-        const { swept, hasAnswers } = await work(rows);
+        const { swept, hasAnswers } = await work(rows, !isWrapped);
         total = sum(total, swept);
         // A page that is not full may not be the last: a page ends at 1 MB, five large events.
         after = (rows.at(-1) as OutboxRow).sort; // safe: `rows` is not empty

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { neverWaited, waitedOf, waitingText, waitMs } from "./waited.ts";
+import { neverWaited, placeOf, waitedOf, waitingText, waitMs } from "./waited.ts";
 
 const waited = { times: 2, attempts: 1, sinceMs: 1_700_000_000_000 };
 
@@ -33,4 +33,19 @@ test("the delay grows from 1 s to 60 s, give or take a quarter", () => {
   ]);
   expect([0, 0.999_99].map((random) => waitMs(6, () => random))).toEqual([45_000, 75_000]);
   expect(waitMs(0)).toBeGreaterThanOrEqual(750);
+});
+
+test("a place needs both its numbers", () => {
+  const read = (given: object) =>
+    placeOf(waitedOf({ waited: { times: 1, attempts: 0, ...given } }));
+  expect(read({ position: 3, turn: 9 })).toEqual({ position: 3, turn: 9 });
+  for (const wrong of [
+    {},
+    { position: 3 },
+    { turn: 9 },
+    { position: 0, turn: 1 },
+    { position: 1.5, turn: "1" },
+  ])
+    expect(read(wrong)).toBeUndefined();
+  expect(placeOf(undefined)).toBeUndefined();
 });

@@ -1,7 +1,8 @@
+import type { Place } from "../limits/line.ts";
 import type { Fields } from "./envelope.ts";
 
-/** Counts of a message that waits for a limit. keelson sends it again each time, as a new message. */
-export interface Waited {
+/** Facts of a message that waits for a limit. keelson sends it again each time, as a new message. */
+export interface Waited extends Partial<Place> {
   /** Number of times. */
   readonly times: number;
   /** Attempts before it last waited. Its receives since then are added. */
@@ -16,12 +17,23 @@ export const neverWaited: Waited = Object.freeze({ times: 0, attempts: 0 });
 export function waitedOf(message: Fields): Waited {
   const { waited } = message;
   if (typeof waited !== "object" || waited === null) return neverWaited;
-  const { times, attempts, sinceMs } = waited as { readonly [Name in keyof Waited]?: unknown };
+  const found = waited as { readonly [Name in keyof Waited]?: unknown };
+  const { times, attempts, sinceMs, position, turn } = found;
   return {
     times: countOf(times),
     attempts: countOf(attempts),
     ...(Number.isSafeInteger(sinceMs) && { sinceMs: Number(sinceMs) }),
+    ...(isPlace(position) && isPlace(turn) && { position, turn }),
   };
+}
+
+function isPlace(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) > 0;
+}
+
+/** Returns the place of a job in the line of its group, if it has one. */
+export function placeOf({ position, turn }: Waited = neverWaited): Place | undefined {
+  return position === undefined || turn === undefined ? undefined : { position, turn };
 }
 
 const mostCounted = 1_000_000;
