@@ -679,6 +679,17 @@ describe("the tables", () => {
     });
   });
 
+  test("show into which equal job a job was merged", () => {
+    const enqueued = { ...request, msg: "job.enqueued", job: "shop.order.pack", time: at(10) };
+    const merged = {
+      ...{ msg: "job.merged", job: "shop.order.pack", mergedId: "j8", into: "j7" },
+      time: at(20),
+    };
+    const lines = [completed, { ...enqueued, enqueuedId: "j8" }, merged];
+    const found = [...nodesOf(build(lines).roots)].at(-1);
+    expect(found).toMatchObject({ kind: "job", id: "j8", state: "merged", into: "j7" });
+  });
+
   test("show whether a delayed job is still waiting", () => {
     const scheduled = {
       ...request,

@@ -358,6 +358,7 @@ describe("for any log lines", () => {
         "queue.dead_lettered",
         "event.set_aside",
         "event.dispatch_failed",
+        "job.merged",
       ],
       ...[
         "step.unknown",
@@ -380,6 +381,8 @@ describe("for any log lines", () => {
       "scheduledId",
       "deliveryId",
       "canceledId",
+      "mergedId",
+      "into",
     ];
     const record = fc
       .tuple(

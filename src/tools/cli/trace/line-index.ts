@@ -67,7 +67,7 @@ export function append<Item>(lists: Map<string, Item[]>, key: string, item: Item
 }
 
 /** Names of the lines in `way`, which no run writes. */
-const ofTheWay = /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/;
+const ofTheWay = /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed|merged)$/;
 
 function producerOf(line: TraceLine): Producer | undefined {
   const { requestId, trace_id: traceId, tenantId, handler, origRequestId, causedBy } = line;
@@ -146,13 +146,13 @@ function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: Tra
 }
 
 function addToWay(subjectOf: (id: string) => Subject, line: TraceLine) {
-  const { eventId, jobId, left = [], event, type, job, msg } = line;
+  const { eventId, jobId, mergedId, left = [], event, type, job, msg } = line;
   for (const id of left) {
     const subject = subjectOf(id);
     subject.kind ??= msg === "job.dispatch_failed" ? "job" : "event";
     subject.way.push(line);
   }
-  const id = eventId ?? jobId;
+  const id = mergedId ?? eventId ?? jobId;
   if (id === undefined) return;
   const subject = subjectOf(id);
   const isDelivery = job === deliveryJob;

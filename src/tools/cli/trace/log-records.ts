@@ -46,6 +46,8 @@ const textFields = [
   "step",
   "stepKey",
   "type",
+  "mergedId",
+  "into",
 ] as const;
 const numberFields = ["status", "durationMs", "attempt", "afterMs", "attempts"] as const;
 

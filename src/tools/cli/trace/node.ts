@@ -15,6 +15,7 @@ export type TraceState =
   | "dispatched" // an event that the bus has accepted
   | "taken" // an acquired claim
   | "taken-back" // a job that was canceled before it was due
+  | "merged" // a job that did not run, because it equals the job `into`
   | "unknown" // of a step or commit
   | "unended"
   | "not-seen";
@@ -59,6 +60,8 @@ interface NodeFields extends Omit<AttemptFields, "attempt"> {
   /** End of the lease, due time or time of the next attempt, in ISO 8601. */
   until: string;
   queue: string;
+  /** ID of the equal job that ran instead. */
+  into: string;
   tenantId: string;
   traceId: string;
   confirmed: true;

@@ -54,8 +54,8 @@ async function findLines(files: LogFiles, id: string, most: number, show?: (text
   // Queue, bus and outbox lines have no request ID, and a message that several requests sent has
   // the ID of the first request, so the third pass searches by message ID.
   const messages = new Set([...found.values()].flatMap(messagesOf));
-  await pass(3, messages, ({ eventId = "", jobId = "", left = [] }) =>
-    [eventId, jobId, ...left].some((one) => messages.has(one)),
+  await pass(3, messages, ({ eventId = "", jobId = "", mergedId = "", left = [] }) =>
+    [eventId, jobId, mergedId, ...left].some((one) => messages.has(one)),
   );
   show?.("");
   return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs(files) };
@@ -107,7 +107,7 @@ function requestsOf({ requestId, origRequestId }: TraceLine) {
 
 const messageFields = [
   ...(["eventId", "jobId", "publishedId", "enqueuedId"] as const),
-  ...(["scheduledId", "canceledId", "deliveryId"] as const),
+  ...(["scheduledId", "canceledId", "mergedId", "deliveryId"] as const),
 ];
 
 function messagesOf(line: TraceLine) {

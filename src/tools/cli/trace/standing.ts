@@ -3,7 +3,10 @@ import type { Subject } from "./line-index.ts";
 import type { TraceLine } from "./log-records.ts";
 import type { ClaimFact, TableFacts, TraceAttempt, TraceNode } from "./node.ts";
 
-export type Standing = Pick<TraceNode, "state" | "until" | "reason" | "queue" | "confirmed">;
+export type Standing = Pick<
+  TraceNode,
+  "state" | "until" | "reason" | "queue" | "into" | "confirmed"
+>;
 
 interface Now {
   readonly facts: TableFacts;
@@ -42,6 +45,8 @@ export function jobState(
   const confirmed = row && (true as const);
   const aside = row?.aside ?? way.findLast(({ msg }) => msg === "job.set_aside")?.reason;
   if (aside !== undefined) return { state: "set-aside", reason: aside, confirmed };
+  const merged = way.findLast(({ msg }) => msg === "job.merged");
+  if (merged !== undefined) return { state: "merged", into: merged.into };
   const left = way.findLast(({ msg }) => msg === "job.dispatch_failed");
   const isDueLater = dueMs !== undefined && dueMs > nowMs;
   const isLeft = takenBackMs === undefined && (isDueLater || left !== undefined);

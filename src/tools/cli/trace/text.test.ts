@@ -53,6 +53,7 @@ test("a tree has a header, a line for each node, and a line for each attempt unl
           node({ kind: "consumer", name: "shop.order.bill", id: "e1", state: "not-seen" }),
         ],
       }),
+      node({ id: "j0", state: "merged", into: "j1" }),
       node({
         id: "j1",
         state: "retrying",
@@ -73,6 +74,7 @@ test("a tree has a header, a line for each node, and a line for each attempt unl
       "├─ claim                    taken            -3 ms",
       "├─ event order.placed       dispatched                      e1  (by the tables)",
       "│  └─ shop.order.bill       not seen",
+      "├─ job shop.order.charge    merged                          j0  into j1",
       "├─ job shop.order.charge    failed          +3 min          j1  is retried at 2026-11-02T09:30:00.000Z",
       "│  ├─ attempt 1             failed          +30 ms    5 ms  no money",
       "│  ├─ attempt               handed back     +40 ms",

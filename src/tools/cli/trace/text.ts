@@ -84,7 +84,7 @@ function chosen(children: readonly TraceNode[]) {
 }
 
 function rowOf(node: TraceNode, branch: string) {
-  const { kind, name, id, state, until, reason, again, indirect, confirmed } = node;
+  const { kind, name, id, state, until, into, reason, again, indirect, confirmed } = node;
   const isNamed = kind === "consumer" || (kind === "request" && name !== "");
   const title = isNamed ? name : `${kind} ${name}`;
   const rest = present([
@@ -92,6 +92,7 @@ function rowOf(node: TraceNode, branch: string) {
     again && "(also below another, with its effects)",
     indirect && "(the lines in between are missing)",
     until && `${untilWords[state] ?? "until"} ${until}`,
+    into && `into ${into}`,
     confirmed && "(by the tables)",
     reason && shown(reason, limits.text),
   ]);
