@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
-import { allBlocks, type CodeBlock, placeOf, root } from "./markdown.ts";
+import { type CodeBlock, codeBlocks, documents, placeOf, root, textOf } from "./markdown.ts";
 
 /** Code blocks, written to files below the repository, where they find its packages. */
 export interface WrittenBlocks {
@@ -19,8 +19,8 @@ const made: Readonly<Record<string, readonly [name: string, path: string]>> = {
 
 /**
  * Writes each block to a file. One that begins with a comment such as `// files.ts` is called so, and
- * the other blocks of its document can import it. So can those of another page that has no file of this
- * name, if only one page has it: that page continues the example.
+ * the other blocks of its document can import it. What they import and the document lacks is taken from the
+ * first page that it links to and that has a file of this name: the document continues that example.
  *
  * @throws Error where two blocks of a document have the same name.
  */
@@ -48,16 +48,25 @@ export function writeBlocks(blocks: readonly CodeBlock[]): WrittenBlocks {
   return { directory, files, remove: () => rmSync(directory, { recursive: true, force: true }) };
 }
 
-/** Writes the files that a block imports from another page beside it, and those that they import. */
-function addImported({ code }: Pick<CodeBlock, "code">, folder: string): void {
+/** Writes the files that a block imports from a linked page beside it, and those that they import. */
+function addImported({ code, document }: CodeBlock, folder: string): void {
   for (const [, name = ""] of code.matchAll(/ from "\.\/([\w.-]+\.ts)"/g)) {
     const path = join(folder, name);
-    if (existsSync(path)) continue;
-    const [block, ...others] = allBlocks().filter((other) => nameOf(other) === name);
-    if (block === undefined || others.length > 0) continue; // the compiler reports it
+    const block = existsSync(path) ? undefined : linkedBlock(document, name);
+    if (block === undefined) continue; // what is missing, the compiler reports
     writeFileSync(path, `${block.code}\n`);
     addImported(block, folder);
   }
+}
+
+function linkedBlock(document: string, name: string): CodeBlock | undefined {
+  const links = [...textOf(document).matchAll(/\]\(([\w-]+\.md)/g)].map(
+    ([, page]) => `docs/${page}`,
+  );
+  const linked = links.filter((page) => documents.includes(page));
+  return linked
+    .flatMap((page) => codeBlocks(page, textOf(page)))
+    .find((block) => nameOf(block) === name);
 }
 
 /** The name that a block gives itself in its first line. */
