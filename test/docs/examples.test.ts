@@ -50,7 +50,7 @@ const refused: Readonly<Record<string, number>> = {
 /** Tables without tenants, and why that is safe. */
 const systemTables: Readonly<Record<string, string>> = {
   "docs/boot-problems.md currencies": "shows a table whose rows belong to no tenant",
-  "docs/background.md reports": "rows of the system's, which no request reads or writes",
+  "docs/schedules.md reports": "rows of the system's, which no request reads or writes",
 };
 /** Features that show something else than a service. */
 const leftOut: Readonly<Record<string, string>> = {
