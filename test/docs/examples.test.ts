@@ -55,7 +55,7 @@ const systemTables: Readonly<Record<string, string>> = {
 /** Features that show something else than a service. */
 const leftOut: Readonly<Record<string, string>> = {
   "docs/configuration.md broken": "its declaration is wrong on purpose",
-  "docs/handlers.md videos": "it signs for S3, which these tests do not have",
+  "docs/uploads.md videos": "it signs for S3, which these tests do not have",
   "docs/boot-problems.md billing": "it uses a feature of another application",
 };
 const written = writeBlocks(

@@ -14,7 +14,6 @@ const longer: Readonly<Record<string, string>> = {
 /** Pages that are still to be split. */
 const unsplit: readonly string[] = [
   "events",
-  "handlers",
   "hosts",
   "identity",
   "limits",

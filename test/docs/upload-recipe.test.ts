@@ -4,11 +4,11 @@ import { afterAll, expect, test, vi } from "vitest";
 import { nameOf, writeBlocks } from "./compile.ts";
 import { allBlocks } from "./markdown.ts";
 
-// The recipe for large files of docs/handlers.md, as its readers copy it.
+// The recipe for large files of docs/uploads.md, as its readers copy it.
 
 const written = writeBlocks(
   allBlocks().filter(
-    (block) => block.document === "docs/handlers.md" && nameOf(block) === "videos.ts",
+    (block) => block.document === "docs/uploads.md" && nameOf(block) === "videos.ts",
   ),
 );
 afterAll(() => written.remove());
