@@ -14,7 +14,7 @@ const pages = ["README.md", ...documents.filter((document) => document.startsWit
 const usual: Readonly<Record<string, readonly string[]>> = {
   claim: ["README.md", "docs/hosts.md", "docs/identity.md", "docs/security.md"],
   fence: ["docs/metrics.md"],
-  hook: ["docs/once.md"],
+  hook: ["docs/commit.md"],
   projection: ["docs/doctor.md"],
 };
 

@@ -17,7 +17,6 @@ const unsplit: readonly string[] = [
   "hosts",
   "identity",
   "limits",
-  "once",
   "tenants",
   "testing",
 ].map((name) => `docs/${name}.md`);

@@ -200,7 +200,7 @@ test(`${runs} programs of effects and commits: each effect happens as often as i
   for (const what of ["committed", "at the end"]) expect(met.get(what)).toBeGreaterThan(50);
 }, 300_000);
 
-/** What the table in docs/once.md says of one run: the effects of each attempt. */
+/** What the table in docs/commit.md says of one run: the effects of each attempt. */
 class Attempts {
   static #runs = 0;
   readonly run: string;

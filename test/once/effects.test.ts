@@ -266,7 +266,7 @@ const sendInTime = async (leftMs: number) => {
 };
 
 interface Row {
-  /** The first three cells of the row in docs/once.md. */
+  /** The first three cells of the row in docs/commit.md. */
   readonly asked: string;
   readonly next: string;
   readonly fate: string;
@@ -1096,7 +1096,7 @@ describe("an effect", () => {
   }
 
   test("is listed in the guide if and only if it is tested here", () => {
-    const guide = readFileSync(new URL("../../docs/once.md", import.meta.url), "utf8");
+    const guide = readFileSync(new URL("../../docs/commit.md", import.meta.url), "utf8");
     const [, section = ""] = guide.split("## What becomes of effects\n");
     const table = section
       .slice(0, section.indexOf("\n## "))

@@ -29,8 +29,8 @@ import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts"
  * Persistence layer for Powertools' `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent`
  * (specification 3.2). Replaces `DynamoDBPersistenceLayer` on the same table, which both can use at
  * the same time. A claim has an owner and a renewed lease, only its owner completes or releases it,
- * and a concurrent duplicate waits for the answer. Records have Powertools' format. `docs/once.md`
- * lists the problems that a layer cannot fix.
+ * and a concurrent duplicate waits for the answer. Records have Powertools' format.
+ * `docs/powertools-idempotency.md` lists the problems that a layer cannot fix.
  *
  * @throws TypeError for unknown or invalid options; Error in production if
  * `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
