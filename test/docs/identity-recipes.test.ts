@@ -5,11 +5,11 @@ import { afterAll, afterEach, expect, test } from "vitest";
 import { nameOf, writeBlocks } from "./compile.ts";
 import { allBlocks, type CodeBlock } from "./markdown.ts";
 
-// The recipes of docs/identity.md, as their readers copy them.
+// The recipes of docs/callers.md, as their readers copy them.
 
 const names = ["session.ts", "basic.ts", "certificate.ts"];
 const isRecipe = (block: CodeBlock) =>
-  block.document === "docs/identity.md" && names.includes(String(nameOf(block)));
+  block.document === "docs/callers.md" && names.includes(String(nameOf(block)));
 const written = writeBlocks(allBlocks().filter(isRecipe));
 afterAll(() => written.remove());
 

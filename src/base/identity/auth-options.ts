@@ -37,14 +37,14 @@ export interface AuthOptions {
   readonly clockToleranceSeconds?: number;
   /**
    * API keys of tenants, sent as bearer token or as `X-API-Key`, and the routes `/api-keys` for
-   * callers whom `manage` admits. See `docs/identity.md`. Default: none; `manage` is by default
+   * callers whom `manage` admits. See `docs/api-keys.md`. Default: none; `manage` is by default
    * `access.admin`.
    */
   readonly apiKeys?: boolean | { readonly manage?: AccessRule };
   /**
    * Identifies the caller of a request in the application's own way, for example by a session cookie.
    * Called once per request: for every request if it is the only scheme, otherwise for requests
-   * with neither a bearer token nor an API key. See `docs/identity.md`. Default: none.
+   * with neither a bearer token nor an API key. See `docs/callers.md`. Default: none.
    */
   readonly resolve?: ResolveCaller;
   /** Time limit of `resolve`, in milliseconds, from 1 to 60,000. Default 5,000. */
