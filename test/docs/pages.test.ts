@@ -12,7 +12,7 @@ const longer: Readonly<Record<string, string>> = {
   "docs/boot-problems.md": "a reference: boot errors print the addresses of its headings",
 };
 /** Pages that are still to be split. */
-const unsplit: readonly string[] = ["events", "hosts", "limits", "tenants", "testing"].map(
+const unsplit: readonly string[] = ["events", "limits", "tenants", "testing"].map(
   (name) => `docs/${name}.md`,
 );
 
