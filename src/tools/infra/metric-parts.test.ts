@@ -48,6 +48,26 @@ test("functions with metrics have all alarms, which use the metrics directly", (
   expect(of(measured, "AWS::Logs::MetricFilter")).toEqual([]);
 });
 
+test("the alarm for refusals by rate limits exists only if asked for, and needs metrics", () => {
+  const asked = { stage: "dev", limited: 50 };
+  const template = templateOf([sheds], asked, { metrics: {}, dynamodb: { prefix: "garden" } });
+  const isIt = ({ MetricName }: Readonly<Record<string, unknown>>) =>
+    MetricName === "keelson.rate_limited";
+  expect(alarmsOf(template).filter(isIt)).toMatchObject([
+    {
+      AlarmName: { "Fn::Sub": "${NamePrefix}-rate-limited" },
+      Dimensions: [{ Name: "service", Value: "garden" }],
+      Threshold: 50,
+      EvaluationPeriods: 5,
+      DatapointsToAlarm: 3,
+    },
+  ]);
+  expect(alarmsOf(measured).filter(isIt)).toEqual([]);
+  const declared = metricList.find(({ name }) => name === "keelson.rate_limited");
+  expect(declared).not.toHaveProperty("dimensions"); // or the alarm would need them
+  expect(() => templateOf([sheds], asked)).toThrow("`metrics: {}`, or leave out --limited");
+});
+
 test("each alarm uses all dimensions of its metric, with valid values", () => {
   for (const { metric, labels } of metricAlarms) {
     const declared = metricList.find(({ name }) => name === metric) as MetricDeclaration;

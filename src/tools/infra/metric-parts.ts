@@ -1,7 +1,11 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { type AlarmSubject, metricAlarms } from "../../base/metrics/metric-alarms.ts";
-import { type MetricDeclaration, metricList } from "../../base/metrics/metric-list.ts";
+import {
+  type MetricDeclaration,
+  type MetricName,
+  metricList,
+} from "../../base/metrics/metric-list.ts";
 import {
   type Alarm,
   alarmPart,
@@ -162,7 +166,7 @@ export function metricVariables({ options }: DeclaredServer): Values {
 
 export function metricParts({ options, registry }: DeclaredServer) {
   if (options.metrics === undefined) return [];
-  const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";
+  const service = serviceOf(options);
   return [
     ...metricAlarms
       .filter(({ of }) => hasSubject[of](registry))
@@ -171,6 +175,28 @@ export function metricParts({ options, registry }: DeclaredServer) {
       ),
     dashboardPart(service, [...metricList, ...registry.metrics.values()]),
   ];
+}
+
+/** Not among the other alarms: a refusal only needs an operator if there are many. */
+export function limitedAlarm({ options }: DeclaredServer, limited: number | undefined) {
+  if (limited === undefined) return [];
+  if (options.metrics === undefined)
+    throw new Error(
+      "the alarm for refusals by rate limits needs the metric keelson.rate_limited; give buildServer `metrics: {}`, or leave out --limited",
+    );
+  return [
+    alarmPart({
+      name: "rate-limited",
+      says: "Rate limits refuse many requests; rate.limited has the limit and the tenant",
+      metric: [ownNamespace, "keelson.rate_limited" satisfies MetricName],
+      of: { service: serviceOf(options) },
+      threshold: limited,
+    }),
+  ];
+}
+
+function serviceOf({ metrics, dynamodb }: DeclaredServer["options"]): string {
+  return metrics?.service ?? dynamodb?.prefix ?? "keelson";
 }
 
 const hasSubject: Readonly<Record<AlarmSubject, (registry: Registry) => boolean>> = {

@@ -5,7 +5,7 @@ import type { Front } from "./front.ts";
 import { type FrontName, frontNamed } from "./fronts.ts";
 import { authSecretParts, environmentOf, functionParts } from "./function-part.ts";
 import { functionsOf, type NeededFunction, type Shape } from "./functions.ts";
-import { alarmParts, metricParts, metricVariables } from "./metric-parts.ts";
+import { alarmParts, limitedAlarm, metricParts, metricVariables } from "./metric-parts.ts";
 import { type FairStep, type Needs, needsOf } from "./needs.ts";
 import {
   codeParameters,
@@ -33,6 +33,8 @@ export interface ServerTemplateOptions {
   readonly extension?: Extension;
   /** Step of the deployment to fair queues. Default `off`. */
   readonly fair?: FairStep;
+  /** Refusals by rate limits a minute above which an alarm is raised. Default: no such alarm. */
+  readonly limited?: number | undefined;
 }
 
 const descriptions = {
@@ -42,7 +44,10 @@ const descriptions = {
   all: "A keelson server. Made by keelson infra: do not edit.",
 };
 
-/** @throws Error if names are too long or collide, or the extension does not fit. */
+/**
+ * @throws Error if names are too long or collide, the extension does not fit, or the alarm `limited`
+ * has no metric.
+ */
 export function serverTemplate(
   server: DeclaredServer,
   {
@@ -53,6 +58,7 @@ export function serverTemplate(
     stream = false,
     extension = { part: {}, variables: {} },
     fair = "off",
+    limited,
   }: ServerTemplateOptions,
 ): Template {
   const needs = needsOf(server, { prefix: namePrefix, fair });
@@ -66,7 +72,10 @@ export function serverTemplate(
       : [dataParameters, ...needs.tables.flatMap(tableParts), ...messageParts(needs)]),
     ...(part === "data"
       ? []
-      : codeParts(server, needs, functions, frontNamed(front, stream), part, extension)),
+      : [
+          ...codeParts(server, needs, functions, frontNamed(front, stream), part, extension),
+          ...limitedAlarm(server, limited),
+        ]),
   ]);
   return extended(template, extension);
 }

@@ -192,6 +192,7 @@ describe("keelson infra", () => {
     [["nowhere.ts"], /there is no module "nowhere.ts"/],
     [["a.ts", "--fast"], /--fast/],
     [["a.ts", "--stage", "Prod"], /--stage "Prod" is not a valid name/],
+    [["a.ts", "--limited", "many"], /--limited "many" is not a number of refusals a minute/],
     [["a.ts", "--part", "roles"], /--part "roles" is not there; use data, functions, all/],
     [["a.ts", "--shape", "two"], /--shape "two" is not there; use one, each/],
     [["a.ts", "--front", "alb"], /--front "alb" is not there; use http, web, rest, url/],
@@ -237,6 +238,11 @@ describe("keelson infra", () => {
       2,
       expect.stringMatching(/is not a CloudFormation template|cannot be read as JSON/),
     ]);
+  });
+
+  test("refuses the alarm for rate limits to a server that does not measure", async () => {
+    const { code, err } = await run(at("server.mjs"), "--limited", "100", "--out", at("made"));
+    expect([code, err]).toEqual([1, expect.stringContaining("leave out --limited")]);
   });
 
   test("prints its help", async () => {

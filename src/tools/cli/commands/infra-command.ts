@@ -49,6 +49,10 @@ const flags = {
     "your own template to add, as JSON: resources, and variables for functions;\nmay be repeated",
   ),
   fair: textOr("off", fairSteps.join("|"), "the step to fair queues: see docs/upgrade.md"),
+  limited: text(
+    "<number>",
+    "adds an alarm for more refusals by rate limits a minute; the server needs `metrics`",
+  ),
   out: textOr("infra/generated", "<folder>", "the folder for <part>-<stage>.json"),
   diff: text("<file>", "prints the changes since an earlier template, without writing a file"),
   check: text(
@@ -199,11 +203,17 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
   const part = oneOf<ServerPart>("part", values.part, ["data", "functions", "all"]);
   const shape = oneOf<Shape>("shape", values.shape, ["one", "each"]);
   const fair = oneOf("fair", values.fair, fairSteps);
+  const limited = values.limited === undefined ? undefined : refusalsOf(values.limited);
   const wanted = values.front === undefined ? undefined : oneOf("front", values.front, frontNames);
   const front = wanted ?? "http";
   // With --check, the front comes from the template.
   if (check === undefined || wanted !== undefined) refuseFront(front, shape, values.stream);
-  return { ...values, module, part, shape, front, wanted, fair };
+  return { ...values, module, part, shape, front, wanted, fair, limited };
+}
+
+function refusalsOf(given: string): number {
+  if (/^\d{1,9}$/.test(given)) return Number(given);
+  refuse(`--limited ${JSON.stringify(given)} is not a number of refusals a minute, such as 100`);
 }
 
 function refuseFront(front: FrontName, shape: Shape, isStreaming: boolean) {
