@@ -92,6 +92,12 @@ test("ignores windows that have ended", async () => {
   expect(printed).toEqual([]);
 });
 
+test("does not correct a quota that the server lacks", async () => {
+  const args = ["acme", "notes.count", "1", "--reason", "test"];
+  expect(await limits("correct", path, ...args)).toBe(2);
+  expect(complained.join("\n")).toContain("it declares none");
+});
+
 test.each([
   [[], "no action is given"],
   [["list"], "no module"],

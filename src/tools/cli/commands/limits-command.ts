@@ -1,5 +1,6 @@
 import { allRates } from "../../../app/registry/rate-limits.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
+import { quoted } from "../../../base/errors/quoted.ts";
 import type { ListedRate } from "../../../parts/limits/rate-store.ts";
 import { windowMs } from "../../../parts/limits/rate-window.ts";
 import {
@@ -11,13 +12,20 @@ import {
   moduleArgument,
   moduleOf,
   options,
+  refuse,
   refuseArgument,
   required,
+  text,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
+import { correctQuota, type QuotaCorrection } from "./quota-correction.ts";
 import { quotaLines } from "./quota-lines.ts";
 
-const actions = { list, show, reset };
+const flags = {
+  reason: text("<text>", "for correct: the purpose, for the log; at most 500 characters"),
+};
+
+const actions = { list, show, reset, correct };
 
 export const command = defineCommand({
   name: "limits",
@@ -25,62 +33,92 @@ export const command = defineCommand({
   usage: `Usage: keelson limits list <module>
        keelson limits show <module> <tenant>
        keelson limits reset <module> <tenant>
+       keelson limits correct <module> <tenant> <quota> <used> --reason <text>
 
 Shows which callers the rate limits and quotas of a server count in the current windows: one line of JSON for each, with the
 limit, its configuration key, what has been taken, the number, and the end of the window.
 
 ${moduleArgument}
-${listed({ "<tenant>": "the ID of a tenant" })}
+${listed({
+  "<tenant>": "the ID of a tenant",
+  "<quota>": "the full name of a quota, such as files.storage",
+  "<used>": "a whole number from 0",
+})}
 
 list    shows the callers and quotas whose number is used up, of all tenants, and the slots of concurrency that runs hold. It
         reads the whole table of claims.
 show    shows all callers and quotas of the tenant, and the slots that its runs hold.
 reset   removes the rows of the tenant's current windows. Processes that have refused it ask again when a window of a second or
-        a minute ends, or within a minute. Until then they use the tokens that they hold. Quotas stay: a handler corrects them with \`quota.set\`. So do
-        slots: each becomes free when its run or its lease ends.
+        a minute ends, or within a minute. Until then they use the tokens that they hold. Quotas and slots
+        stay: a slot becomes free when its run or its lease ends.
+correct sets the tenant's usage of the quota in the current period, even above its limit, and prints the quota's line.
+        The lines \`run.started\` and \`quota.corrected\` record it, with the reason.
 
-${options({})}
+${options(flags)}
 
 ${itsEnvironment}`,
-  flags: {},
-  maxArguments: 4,
-  run: async (_values, [given, path, tenant, ...others], context) => {
+  flags,
+  maxArguments: 6,
+  run: async ({ reason }, [given, path, tenant, ...others], context) => {
     const action = actionOf(actions, given);
     const module = moduleOf(path, `limits ${action}`);
-    refuseArgument(action === "list" ? tenant : others[0]);
+    const most = action === "correct" ? 2 : 0;
+    refuseArgument(action === "list" ? tenant : others[most]);
     if (action !== "list")
       required(tenant, `no tenant is given; use keelson limits ${action} <module> <tenant>`);
-    await onItsServer(module, context, (runtime, there) => actions[action](runtime, tenant, there));
+    if (action !== "correct" && reason !== undefined)
+      refuse(`--reason is only for keelson limits correct; leave it out of ${action}`);
+    const asked = {
+      tenant,
+      correction: action === "correct" ? correctionOf(others, reason) : undefined,
+    };
+    await onItsServer(module, context, (runtime, there) => actions[action](runtime, asked, there));
     return 0;
   },
 });
 
-async function list(
-  runtime: Runtime,
-  _tenant: string | undefined,
-  context: CommandContext,
-): Promise<void> {
+interface Asked {
+  readonly tenant: string | undefined;
+  readonly correction: Omit<QuotaCorrection, "tenantId"> | undefined;
+}
+
+function correctionOf(
+  [quota, used]: readonly string[],
+  reason: string | undefined,
+): NonNullable<Asked["correction"]> {
+  const form = "use keelson limits correct <module> <tenant> <quota> <used> --reason <text>";
+  const named = required(quota, `no quota is given; ${form}`);
+  if (used === undefined || !/^\d{1,15}$/.test(used))
+    refuse(`the usage is ${quoted(used)}; use a whole number from 0`);
+  return {
+    quota: named,
+    used: Number(used),
+    reason: required(reason, `no reason is given; ${form}`),
+  };
+}
+
+async function correct(runtime: Runtime, asked: Asked, context: CommandContext): Promise<void> {
+  // Safe cast: `run` has checked both.
+  const { tenant, correction } = asked as {
+    readonly [Name in keyof Asked]-?: NonNullable<Asked[Name]>;
+  };
+  context.print(await correctQuota(runtime, { tenantId: tenant, ...correction }));
+}
+
+async function list(runtime: Runtime, _asked: Asked, context: CommandContext): Promise<void> {
   for await (const row of currentRows(runtime, undefined, context))
     if (row.taken >= row.number) context.print(lineOf(row));
   for (const line of await quotaLines(runtime, undefined)) context.print(line);
   for (const line of await slotLines(runtime, undefined)) context.print(line);
 }
 
-async function show(
-  runtime: Runtime,
-  tenant: string | undefined,
-  context: CommandContext,
-): Promise<void> {
+async function show(runtime: Runtime, { tenant }: Asked, context: CommandContext): Promise<void> {
   for await (const row of currentRows(runtime, tenant, context)) context.print(lineOf(row));
   for (const line of await quotaLines(runtime, tenant)) context.print(line);
   for (const line of await slotLines(runtime, tenant)) context.print(line);
 }
 
-async function reset(
-  runtime: Runtime,
-  tenant: string | undefined,
-  context: CommandContext,
-): Promise<void> {
+async function reset(runtime: Runtime, { tenant }: Asked, context: CommandContext): Promise<void> {
   const rates = await (await runtime.adapters.open()).rates.open();
   let count = 0;
   for await (const row of currentRows(runtime, tenant, context)) {

@@ -26,7 +26,7 @@ const files = defineFeature("files", (r) => {
     },
   });
 });
-export const server = buildServer({ features: [files], environment: "production", log: { level: "error" } });`;
+export const server = buildServer({ features: [files], environment: "production", log: { level: "info" } });`;
 
 test("shows the quotas of a tenant, and the used ones of all tenants", async () => {
   const folder = await mkdtemp(join(tmpdir(), "keelson-quotas-"));
@@ -36,13 +36,15 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
     /* @vite-ignore */ pathToFileURL(path).href
   );
   const app = await startTestApp(loaded.server);
+  const complained: string[] = [];
   const limits = async (...args: readonly string[]) => {
     const printed: string[] = [];
+    complained.splice(0);
     await runCommand(["limits", ...args], {
       env: app.env,
       clock: app.clock,
       print: (line) => void printed.push(line),
-      complain: (line) => void printed.push(line),
+      complain: (line) => void complained.push(line),
       wait: async () => undefined,
       developmentSecret: () => Promise.reject(new Error("none")),
     });
@@ -68,6 +70,31 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
     const next = join(folder, "next.mjs");
     await writeFile(next, module.replaceAll(/^.*daily.*$/gm, ""));
     expect(await limits("show", next, "acme")).toEqual([storage]);
+
+    // An operator corrects the usage, even above the limit.
+    const correct = (...args: readonly string[]) => limits("correct", path, "acme", ...args);
+    const reason = ["--reason", "restored a backup"];
+    const corrected = { ...storage, taken: 12 };
+    expect(await correct("files.storage", "12", ...reason)).toEqual([corrected]);
+    expect(await limits("show", path, "acme")).toEqual([daily, corrected]);
+    expect(await correct("files.storage", "10", ...reason)).toEqual([storage]);
+    const facts = { quota: "files.storage", before: 12, used: 10, reason: "restored a backup" };
+    const [line] = complained.filter((one) => one.includes("quota.corrected"));
+    expect(JSON.parse(String(line))).toMatchObject({ level: "info", tenantId: "acme", ...facts });
+    for (const [args, problem] of [
+      [["files.storag", "1", ...reason], "it declares files.storage, files.daily"],
+      [["files.storage", "1.5", ...reason], 'the usage is "1.5"; use a whole number from 0'],
+      [["files.storage", ...reason], "the usage is undefined; use a whole number from 0"],
+      [reason, "no quota is given; use keelson limits correct"],
+      [["files.storage", "1"], "no reason is given; use keelson limits correct"],
+      [["files.storage", "1", "2", ...reason], 'unexpected argument "2"'],
+    ] as const) {
+      expect(await correct(...args)).toEqual([]);
+      expect(complained.join("\n")).toContain(problem);
+    }
+    expect(await limits("show", path, "acme", ...reason)).toEqual([]);
+    expect(complained.join("\n")).toContain("--reason is only for keelson limits correct");
+    expect(await limits("show", path, "acme")).toEqual([daily, storage]);
 
     // A used period that has ended limits nobody.
     expect((await add("globex", { storageMb: 0, count: 2 })).status).toBe(204);

@@ -1,5 +1,5 @@
 import { createContext } from "../../../app/ctx/context.ts";
-import type { QuotaUsage } from "../../../app/handlers/quota.ts";
+import type { QuotaDeclaration, QuotaUsage } from "../../../app/handlers/quota.ts";
 import { quotaHandle } from "../../../app/handlers/quota-handle.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { runInMessageScope } from "../../../app/runtime/scope.ts";
@@ -19,15 +19,32 @@ export async function quotaLines(runtime: Runtime, tenant: string | undefined): 
   for await (const { tenantId, quota, period } of store.list(tenant)) {
     const declared = quotas.get(quota);
     if (declared === undefined) continue;
-    const { window, timeZone, limit: key } = declared;
+    const { window, timeZone } = declared;
     if (quotaPeriod(window, timeZone, clock.now()).id !== period) continue;
-    const { used, limit, resetsAt } = await usageOf(runtime, tenantId, quotaHandle(declared));
-    if (tenant === undefined && used < limit) continue;
-    const named = typeof key === "number" ? undefined : key.id;
-    const found = { limit: quota, kind: "quota", key: named, tenantId, window };
-    lines.push(JSON.stringify({ ...found, taken: used, number: limit, until: resetsAt }));
+    const usage = await usageOf(runtime, tenantId, quotaHandle(declared));
+    if (tenant === undefined && usage.used < usage.limit) continue;
+    lines.push(lineOf(declared, tenantId, usage));
   }
   return lines;
+}
+
+/** Returns the line of one quota of a tenant. */
+export async function quotaLine(
+  runtime: Runtime,
+  tenantId: string,
+  declared: QuotaDeclaration,
+): Promise<string> {
+  return lineOf(declared, tenantId, await usageOf(runtime, tenantId, quotaHandle(declared)));
+}
+
+function lineOf(
+  { name, limit: key, window }: QuotaDeclaration,
+  tenantId: string,
+  { used, limit, resetsAt }: QuotaUsage,
+): string {
+  const named = typeof key === "number" ? undefined : key.id;
+  const found = { limit: name, kind: "quota", key: named, tenantId, window };
+  return JSON.stringify({ ...found, taken: used, number: limit, until: resetsAt });
 }
 
 function usageOf(
