@@ -136,6 +136,14 @@ const declaration = object({
   read: text,
   write: text,
 });
+const use = object({
+  limit: text,
+  kind: oneOf("rate", "quota", "concurrency", "in-flight"),
+  "window?": text,
+  "taken?": { type: "integer", minimum: 0 },
+  "limited?": flag,
+  "until?": time,
+});
 const limit = { type: "integer", minimum: 1, maximum: 100 };
 const past = object({ version, action: oneOf("set", "reset", "undo"), "value?": {}, ...stamps });
 const key = { key: { type: "string", minLength: 1 } };
@@ -168,7 +176,13 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   "keelson.config.explain": ofConfig(
     "The source of a key's value: every level with its value, and the user, time and reason of the change.",
     { ...key, ...target },
-    object({ ...shown, levels: list(level), declaration, "cacheAgeMs?": number }),
+    object({
+      ...shown,
+      levels: list(level),
+      declaration,
+      "cacheAgeMs?": number,
+      "limits?": list(use),
+    }),
     ofKey,
   ),
   "keelson.config.set": ofConfig(

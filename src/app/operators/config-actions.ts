@@ -12,9 +12,10 @@ import {
   type ConfigHistoryOptions,
   configHistory,
 } from "../../parts/config/operate/config-history.ts";
-import { explainConfig, listConfig } from "../../parts/config/operate/explain-config.ts";
+import { listConfig } from "../../parts/config/operate/explain-config.ts";
 import type { TargetKey } from "../../parts/config/operate/target.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import { explainConfig } from "./explain.ts";
 
 type Keys = ReadonlyMap<string, TargetKey>;
 

@@ -13,12 +13,12 @@ export {
   type ConfigHistoryPage,
   configHistory,
 } from "../../parts/config/operate/config-history.ts";
-export {
-  type ConfigExplanation,
-  type DeclarationView,
-  explainConfig,
+export type {
+  ConfigExplanation,
+  DeclarationView,
 } from "../../parts/config/operate/explain-config.ts";
 export type { ConfigItem, ConfigLevel } from "../../parts/config/operate/explain-levels.ts";
+export type { LimitUse } from "../../parts/config/operate/limit-use.ts";
 export type { OperatorContext, WriteAction } from "../../parts/config/operate/operator-session.ts";
 export {
   type RotationOptions,
@@ -26,3 +26,4 @@ export {
   rotateConfigKeys,
 } from "../../parts/config/operate/rotation.ts";
 export type { ConfigTarget } from "../../parts/config/operate/target.ts";
+export { explainConfig } from "./explain.ts";

@@ -38,6 +38,9 @@ test("takes tokens of a row until it is empty, and lists and removes rows", asyn
   expect(await store.take({ ...acme, startMs: startMs + 3_600_000 }, 1, 10)).toBe(0);
   expect(await store.take(anyone, 1, 10)).toBe(0);
 
+  expect(await store.read(acme)).toBe(13);
+  expect(await store.read({ ...acme, text: "tenant umbrella" })).toBe(0);
+
   const own = await all(store.list("acme"));
   expect(own).toHaveLength(2);
   expect(own).toContainEqual({

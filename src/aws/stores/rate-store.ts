@@ -30,6 +30,7 @@ export function dynamoRates(database: Database, tableName: string): RateStore {
       });
       return updated && Number(updated.Attributes?.["taken"]?.N) - count;
     },
+    read: async (row) => Number((await table.get(keyOf(row)))?.["taken"] ?? 0),
     list: async function* (tenantId) {
       const pages = table.scanAll({
         FilterExpression: `begins_with(pk, :prefix)${tenantId === undefined ? "" : " AND tenantId = :tenant"}`,

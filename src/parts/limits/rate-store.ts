@@ -34,6 +34,8 @@ export interface RateStore {
    * too many tokens: tokens above `number` do not count. One call of the store.
    */
   take(row: RateRow, count: number, number: number): Promise<number | undefined>;
+  /** Reads consistently how many tokens have been taken. */
+  read(row: RateRow): Promise<number>;
   /** Lists all rows, or the rows of a tenant, including rows of past windows. */
   list(tenantId?: string): AsyncIterable<ListedRate>;
   remove(row: ListedRate): Promise<void>;

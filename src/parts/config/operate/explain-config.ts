@@ -9,6 +9,7 @@ import type {
 } from "../declare/key.ts";
 import { rowLevels } from "../read/rows.ts";
 import { type ConfigItem, type ConfigLevel, explainRows } from "./explain-levels.ts";
+import type { LimitUse } from "./limit-use.ts";
 import {
   addressesOf,
   logOtherTarget,
@@ -65,6 +66,8 @@ export interface ConfigExplanation extends ConfigItem {
   readonly declaration: DeclarationView;
   /** Age of the key's cached rows, in milliseconds; absent if they are not cached. */
   readonly cacheAgeMs?: number;
+  /** Limits that read the key; absent without them. See `docs/limits.md`. */
+  readonly limits?: readonly LimitUse[];
 }
 
 /** Public part of a key's declaration. */

@@ -1,0 +1,17 @@
+/** Limit that reads a key, in an explanation of the key. */
+export interface LimitUse {
+  /** Place and name: `files.file.create requests-per-minute`, or the full name of a quota. */
+  readonly limit: string;
+  readonly kind: "rate" | "quota" | "concurrency" | "in-flight";
+  /** Of a rate limit or a quota. */
+  readonly window?: string;
+  /**
+   * Part of the number that the tenant, or the user of the explanation, has used in the current
+   * window. Only of a quota, and of a rate limit per tenant or user; absent if the store fails.
+   */
+  readonly taken?: number;
+  /** Whether nothing is left of the key's value. Absent without `taken`. */
+  readonly limited?: boolean;
+  /** End of the window, in ISO 8601. Absent without `taken`, and for a quota without periods. */
+  readonly until?: string;
+}
