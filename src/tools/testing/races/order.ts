@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { leaseMs, skewMs } from "../../../parts/once/claim.ts";
 import { CrashError, type GatedCall } from "../app/faults.ts";
 import { untilCrash } from "../app/test-process.ts";
 import type { RaceChoice, RaceMove, RacePath } from "./search.ts";
+import { Stillness } from "./stillness.ts";
 import {
   callText,
   type RaceActor,
@@ -30,13 +30,7 @@ interface Choice extends RaceChoice {
   readonly open?: Open;
 }
 
-/** Turns of the event loop without a call after which a request counts as blocked. */
-const stillTurns = 100;
-/** Turns in which parallel calls of one request arrive. */
-const arrivalTurns = 2;
 const mostMoves = 2_000;
-/** Real time without any progress after which an order is stuck. */
-const stuckMs = 5_000;
 const expiryMs = leaseMs + skewMs + 1_000;
 const expiryMove: RaceMove = { actor: "clock", call: "past a lease", kind: "expiry" };
 
@@ -47,10 +41,9 @@ export class RaceOrder {
   readonly #time: RaceTime;
   readonly #left: Record<"crash" | "lost answer" | "throttle" | "expiry", number>;
   readonly #actors: readonly RaceActor[];
+  readonly #stillness = new Stillness();
   #waiting: Waiting[] = [];
   #last: RaceActor | undefined;
-  #events = 0;
-  #inFlight = 0;
   #isOver = false;
 
   constructor(
@@ -77,31 +70,21 @@ export class RaceOrder {
   ): Promise<Output> {
     if (this.#isOver) throw new CrashError();
     life?.signal.throwIfAborted();
-    if (actor === undefined) return this.#sent(send);
+    if (actor === undefined) return this.#stillness.during(send);
     const answer = Promise.withResolvers<Output>();
-    this.#events += 1;
+    this.#stillness.note();
     this.#waiting.push({
       actor,
       life,
       call: this.#callText(actor, call),
       send: () =>
-        this.#sent(send).then(
+        this.#stillness.during(send).then(
           (output) => ({ report: () => answer.resolve(output) }),
           (error: unknown) => ({ error, report: () => answer.reject(error) }),
         ),
       fail: answer.reject,
     });
     return answer.promise;
-  }
-
-  async #sent<Output>(send: () => Promise<Output>): Promise<Output> {
-    this.#inFlight += 1;
-    try {
-      return await send();
-    } finally {
-      this.#inFlight -= 1;
-      this.#events += 1;
-    }
   }
 
   /** Numbers equal calls that wait at the same time. */
@@ -122,13 +105,14 @@ export class RaceOrder {
       .run(task, async () => work())
       .finally(() => {
         isDone = true;
-        this.#events += 1;
+        this.#stillness.note();
       });
     ended.catch(() => undefined);
     const isOwn = (owner: unknown) => (owner as RaceTask).actor === undefined; // safe: every owner is a task
     while (!isDone) {
-      await this.#still(() => isDone);
-      if (!isDone && !this.#time.next(isOwn)) await this.#realProgress("the frame of an order");
+      await this.#stillness.still(() => isDone);
+      if (!isDone && !this.#time.next(isOwn))
+        await this.#stillness.realProgress("the frame of an order");
     }
     return ended;
   }
@@ -149,7 +133,7 @@ export class RaceOrder {
         return await (life === undefined ? work : untilCrash(life, work));
       } finally {
         actor.state = "done";
-        this.#events += 1;
+        this.#stillness.note();
       }
     });
     const settled = Promise.allSettled(results);
@@ -162,7 +146,7 @@ export class RaceOrder {
         await this.#make(this.#path.choose(choices));
         if (invariant !== undefined) await this.frame(invariant);
       } else if (this.#actors.every(({ state }) => state === "done")) break;
-      else if (!this.#time.next(() => true)) await this.#realProgress(this.#blocked());
+      else if (!this.#time.next(() => true)) await this.#stillness.realProgress(this.#blocked());
     }
     this.#path.end();
     return settled;
@@ -176,7 +160,7 @@ export class RaceOrder {
   }
 
   #allStill(): Promise<void> {
-    return this.#still(() =>
+    return this.#stillness.still(() =>
       this.#actors.every((actor) => actor.state !== "running" || this.#waits(actor)),
     );
   }
@@ -190,25 +174,6 @@ export class RaceOrder {
       .filter(({ state }) => state !== "done")
       .map(({ name }) => name)
       .join(" and ");
-  }
-
-  async #still(isKnown: () => boolean): Promise<void> {
-    for (let turn = 0; turn < (isKnown() ? arrivalTurns : stillTurns); turn += 1) {
-      const before = this.#events;
-      await nextTurn();
-      if (this.#inFlight > 0 || this.#events !== before) turn = -1;
-    }
-  }
-
-  /** Waits in real time, for something that is neither a gated call nor a timer of the race. */
-  async #realProgress(who: string): Promise<void> {
-    const before = this.#events;
-    const endMs = performance.now() + stuckMs;
-    while (this.#events === before) {
-      if (performance.now() > endMs)
-        throw new Error(`${who} waits for something that never happens`);
-      await sleep(1);
-    }
   }
 
   #choices(): Choice[] {
