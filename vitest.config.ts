@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { type Replacement, replacedModules } from "./test/support/replaced-modules.ts";
 
-/** What tests load in place of modules of `src/`. Each run prints this; `docs/testing.md` says why. */
+/** What tests load in place of modules of `src/`. Each run prints this; `CONTRIBUTING.md` says why. */
 export const replacements: readonly Replacement[] = [
   {
     module: "src/app/run/pipeline.ts",
