@@ -88,7 +88,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   };
   readonly delivery?: DeliveryOptions;
   /**
-   * Additional isolation of tenants by AWS, for tables with `tenant: true`. See `docs/tenants.md`.
+   * Additional isolation of tenants by AWS, for tables with `tenant: true`. See `docs/tenant-isolation.md`.
    * Default: none.
    */
   readonly isolation?: {
