@@ -1,10 +1,14 @@
-import { defineFeature, PermanentError } from "keelson";
+import { createSystemConfig, defineFeature, PermanentError } from "keelson";
+import { stripe } from "keelson/webhooks";
 import * as z from "zod";
 import type { ChargePlan } from "./payments.ts";
 
 const planInput = z.object({});
 const planOutput = z.object({ plan: z.enum(["free", "pro"]) });
 const month = z.object({ month: z.string().regex(/^\d{4}-\d{2}$/) });
+
+/** An event of the payment provider. `account` is the tenant, if the event is about one. */
+const paymentEvent = z.object({ id: z.string(), type: z.string(), account: z.string().optional() });
 
 /** Tenants on the paid plan; all other tenants have the trial plan. */
 const customers = ["acme"];
@@ -18,6 +22,10 @@ export interface BillingOptions {
 /** Plans of tenants, and charges for them. */
 export const createBillingFeature = ({ charge }: BillingOptions) =>
   defineFeature("billing", (r) => {
+    const config = r.config({
+      keys: { paymentSecret: createSystemConfig("text", { encrypted: true }) },
+    });
+
     const currentPlan = r.query("plan.current", {
       input: planInput,
       output: planOutput,
@@ -51,7 +59,23 @@ export const createBillingFeature = ({ charge }: BillingOptions) =>
       },
     });
 
-    return { currentPlan };
+    // The provider signs each event, and sends it again until it is answered: it runs once by its ID.
+    r.webhook("payment.received", {
+      route: "POST /hooks/payments",
+      verify: stripe({ secret: config.paymentSecret }),
+      input: paymentEvent,
+      id: (event) => event.id,
+      tenant: (event) => event.account,
+      handler: async (ctx, { id, type }) => {
+        await ctx.delivery.send("log", {
+          text: "the provider reported a payment",
+          event: id,
+          type,
+        });
+      },
+    });
+
+    return { config, currentPlan };
   });
 
 /** Query of a tenant's plan. */

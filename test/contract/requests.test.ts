@@ -73,8 +73,9 @@ describe.each([
         const { operation, request, what, type } = given;
         const { status, error, body } = await send(app, server, operation, request, type);
         tried.add(what);
+        // The signature of a webhook covers the body, so it is checked first.
         expect(
-          ofShape.includes(error),
+          ofShape.includes(error) || error === "signature_invalid",
           `${operation.operationId}, ${what}: ${status} ${body}`,
         ).toBe(true);
       }),

@@ -1,7 +1,9 @@
+import { createHmac } from "node:crypto";
 import { buildServer } from "keelson";
 import { startTestApp } from "keelson/testing";
 import { expect, test } from "vitest";
 import { createBillingFeature } from "../../examples/files/billing.ts";
+import { server } from "../../examples/files/server.ts";
 import { nextMonth, Provider } from "../fixtures/billing.ts";
 
 test("each month every paying customer is charged once, and nobody on the free plan", async () => {
@@ -28,6 +30,63 @@ test("each month every paying customer is charged once, and nobody on the free p
         }),
       ),
     );
+  } finally {
+    await app.close();
+  }
+});
+
+test("a payment that the provider reports twice is delivered once, and a forged one never", async () => {
+  const billing = createBillingFeature(new Provider());
+  const app = await startTestApp(buildServer({ features: [billing] }));
+  try {
+    const secret = "whsec_test";
+    const stored = await app.fetch("/config/billing:config:payment-secret", {
+      method: "PUT",
+      body: { value: secret },
+      as: { id: "op", tenantId: "operators", roles: ["systemAdmin"] },
+    });
+    expect(stored.status).toBeLessThan(300);
+    const report = async (event: object, signedWith = secret) => {
+      const body = JSON.stringify(event);
+      const time = Math.floor(app.clock.now() / 1000);
+      const signature = createHmac("sha256", signedWith).update(`${time}.${body}`).digest("hex");
+      const headers = {
+        "content-type": "application/json",
+        "stripe-signature": `t=${time},v1=${signature}`,
+      };
+      return (await app.fetch("/hooks/payments", { method: "POST", body, headers })).status;
+    };
+    const paid = { id: "evt_1", type: "invoice.paid", account: "acme" };
+
+    expect([await report(paid), await report(paid)]).toEqual([204, 204]);
+    expect(await report({ id: "evt_2", type: "balance.available" })).toBe(204);
+    expect(await report({ ...paid, id: "evt_3" }, "whsec_other")).toBe(401);
+    await app.settled();
+    expect(app.deliveries).toEqual([
+      expect.objectContaining({
+        message: { text: "the provider reported a payment", event: "evt_1", type: "invoice.paid" },
+        tenantId: "acme",
+      }),
+    ]);
+  } finally {
+    await app.close();
+  }
+});
+
+test("a tenant's script calls the sample with an API key, until the key is revoked", async () => {
+  const app = await startTestApp(server);
+  try {
+    const as = { id: "ann", tenantId: "acme", roles: ["admin", "editor"] };
+    const body = { name: "scanner", roles: ["editor"] };
+    const created = await app.fetch("/api-keys", { method: "POST", body, as });
+    // Safe cast: the answer to a new key has these.
+    const { id, key } = (await created.json()) as { readonly id: string; readonly key: string };
+    const listed = async () =>
+      (await app.fetch("/files", { headers: { authorization: `Bearer ${key}` } })).status;
+
+    expect([created.status, await listed()]).toEqual([201, 200]);
+    expect((await app.fetch(`/api-keys/${id}`, { method: "DELETE", as })).status).toBe(204);
+    expect(await listed()).toBe(401);
   } finally {
     await app.close();
   }
