@@ -36,6 +36,7 @@ const inputs: Readonly<Record<string, (tenant: string) => Readonly<Record<string
     title: `a scan of ${tenant}`,
     scan: new File(["%PDF"], "scan.pdf", { type: "application/pdf" }),
   }),
+  "invoices.invoice.create": () => ({ cents: 500 }),
   "chores.chore.do": (tenant) => ({ name: `dishes of ${tenant}` }),
 };
 /** What is answered in another way than with success, and why. */
