@@ -15,7 +15,7 @@ export interface FeatureOptions {
    * `ctx.query`: `{ orders: "read" }`. Generated roles allow access to no others. Default: none.
    */
   readonly uses?: Readonly<Record<string, TableUse>>;
-  /** Limits that all routes of the feature share. See `docs/limits.md`. Default: none. */
+  /** Limits that all routes of the feature share. See `docs/rate-limits.md`. Default: none. */
   readonly rateLimit?: RateLimits;
 }
 

@@ -4,7 +4,7 @@ import type { Requirement } from "./requirements.ts";
 /**
  * Maximum number of runs of a job or a consumer at a time, in all processes of all hosts together:
  * numbers from 1 to 1,000, or number keys of scope `system` or `tenant`. A message above a limit
- * waits, which uses no attempt. See `docs/limits.md`.
+ * waits, which uses no attempt. See `docs/fairness.md`.
  */
 export interface Concurrency {
   /** Of each tenant. Runs without a tenant share one limit. Default: no limit. */

@@ -139,7 +139,7 @@ export interface HandlerOptions<
   readonly status?: number | readonly number[];
   /**
    * Limits on the number of requests to the route, in addition to those of the feature and of the
-   * server. See `docs/limits.md`. Default: none.
+   * server. See `docs/rate-limits.md`. Default: none.
    */
   readonly rateLimit?: RateLimits;
   /** The IDs of `ctx.user` are strings under every `access` rule except `access.everyone`. */

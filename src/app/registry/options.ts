@@ -60,7 +60,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   /** Cross-origin requests from browsers. Default: none allowed. */
   readonly cors?: CorsOptions;
   readonly limits?: Limits;
-  /** Limits that all routes of the features share. See `docs/limits.md`. Default: none. */
+  /** Limits that all routes of the features share. See `docs/rate-limits.md`. Default: none. */
   readonly rateLimit?: RateLimits;
   /** Prefix of every path: `/api`. Default: none. */
   readonly basePath?: string;
