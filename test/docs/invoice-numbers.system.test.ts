@@ -24,7 +24,7 @@ const numbersOf = async (response: Response) =>
   // Safe cast: the list is of invoices.
   ((await response.json()) as readonly { readonly number: number }[]).map(({ number }) => number);
 
-test("invoices at the same time get consecutive numbers, those of each tenant its own", async () => {
+test("concurrent invoices get consecutive numbers in each tenant", async () => {
   const app = await startTestApp(server);
   onTestFinished(() => app.close());
   const create = async (tenantId: string, cents: number) =>
