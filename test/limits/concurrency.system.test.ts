@@ -8,8 +8,13 @@ const running = new Map<string, number>();
 const most = new Map<string, number>();
 let done: string[] = [];
 
+const starts: string[] = [];
+let held: Promise<void> | undefined;
+
 /** Counts the runs at a time: of each tenant, and in all. */
 async function work(tenantId: string | undefined, id: string): Promise<void> {
+  starts.push(`${tenantId} ${id}`);
+  if (id === "held") await held;
   const counted = [`tenant ${tenantId}`, "all"];
   for (const key of counted) {
     running.set(key, (running.get(key) ?? 0) + 1);
@@ -27,6 +32,17 @@ const scans = defineFeature("scans", (r) => {
     },
   });
   const concurrency = { perTenant: scansAtOnce, total: 3 };
+  const sent = r.event("page.sent", z.object({ id: z.string() }));
+  r.on(sent, {
+    name: "print",
+    concurrency: { perTenant: 1 },
+    handler: (ctx, { payload }) => work(ctx.user.tenantId, payload.id),
+  });
+  r.write("page.send", {
+    handler: async (ctx, given) => {
+      for (const id of (given as { ids: readonly string[] }).ids) await ctx.publish(sent, { id });
+    },
+  });
   const input = z.object({ id: z.string() });
   const added = r.event("file.added", input);
   r.on(added, {
@@ -60,6 +76,7 @@ afterEach(async () => {
   running.clear();
   most.clear();
   done = [];
+  starts.splice(0);
 });
 
 test.each(["event", "job"] as const)(
@@ -95,3 +112,28 @@ test.each(["event", "job"] as const)(
   },
   90_000,
 );
+
+test("a tenant whose slots are all held delays no other: nine tenants run while thirty messages of another wait", async () => {
+  const { app } = hosts;
+  await app.settled(); // makes the queues
+  const holding = Promise.withResolvers<void>();
+  held = holding.promise;
+  try {
+    const send = (tenantId: string, ids: readonly string[]) =>
+      app.call("scans.page.send", { ids }, { as: { id: "ann", tenantId } });
+    await send("big", ["held"]);
+    await hosts.startContainer();
+    await expect.poll(() => starts, { timeout: 30_000 }).toEqual(["big held"]);
+    await send(
+      "big",
+      Array.from({ length: 30 }, (_, n) => `${n}`),
+    );
+    const small = Array.from({ length: 9 }, (_, n) => `small-${n}`);
+    for (const tenantId of small) await send(tenantId, ["1"]);
+    const expected = ["big held", ...small.map((tenantId) => `${tenantId} 1`)];
+    await expect.poll(() => starts.length, { timeout: 30_000 }).toBe(expected.length);
+    expect(starts.toSorted()).toEqual(expected);
+  } finally {
+    holding.resolve();
+  }
+}, 90_000);

@@ -13,6 +13,7 @@ import { pause } from "../../base/process/clock.ts";
 import { isReloaded } from "../../base/process/environment.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { SweepOptions } from "../../parts/messages/outbox.ts";
+import { tenantsInTurn } from "../../parts/messages/tenants-in-turn.ts";
 import type { ContainerWork } from "../container-http/http-options.ts";
 
 export interface Workers {
@@ -170,10 +171,16 @@ async function startQueueWorker(
   };
 }
 
-/** Groups messages that must run in sequence. A standard queue's groups serve only fairness. */
-function groups({ isOrdered }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
-  if (!isOrdered) return messages.map((message) => [message]);
-  return [...Map.groupBy(messages, ({ group }) => group).values()];
+/**
+ * Groups messages that must run in sequence. A group of a standard queue is a tenant, and tenants
+ * take turns.
+ */
+function groups(
+  { isOrdered }: MessageQueue,
+  messages: readonly QueueMessage[],
+): readonly QueueMessage[][] {
+  if (isOrdered) return [...Map.groupBy(messages, ({ group }) => group).values()];
+  return tenantsInTurn(messages, ({ group }) => group).map((message) => [message]);
 }
 
 /** Processes a group in sequence. Never throws: it logs failures, and SQS redelivers. */

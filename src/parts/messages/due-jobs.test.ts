@@ -307,6 +307,21 @@ test("sends the jobs of a group in the order of their rows, and none after one t
   expect(sent.toSorted()).toEqual(['{"n":1}', '{"n":4}']);
 });
 
+test("tenants take turns, so that the jobs of nine are not sent after 80 jobs of another", async () => {
+  const rows: OutboxRow[] = [];
+  const { options, sent, world } = sweepOf(rows);
+  const many = Array.from({ length: 80 }, (_, n) => jobAt(world.nowMs - 100 + n, n));
+  const few = Array.from({ length: 9 }, (_, n) => ({
+    ...jobAt(world.nowMs - 10 + n, 80 + n),
+    tenantId: `tenant-${n}`,
+  }));
+  rows.push(...[...many, ...few].map((row) => ({ ...row, shard: "due#0" })));
+  await sweepDueJobs(options, undefined, () => undefined);
+  expect(sent).toHaveLength(89);
+  const first = sent.slice(0, 20).map((body) => Number(/\d+/.exec(body)));
+  expect(first.filter((n) => n >= 80).toSorted()).toEqual([80, 81, 82, 83, 84, 85, 86, 87, 88]);
+});
+
 test("a sweep sends no job of a group after one that stays, on whatever page they are", async () => {
   const rows: OutboxRow[] = [];
   let failing: readonly number[] = [0];

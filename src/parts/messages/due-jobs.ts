@@ -19,6 +19,7 @@ import {
   timeText,
   type WorkedPage,
 } from "./outbox-store.ts";
+import { tenantsInTurn } from "./tenants-in-turn.ts";
 
 export interface Later {
   readonly delaySeconds?: number | undefined;
@@ -170,7 +171,10 @@ interface Before {
   readonly isAfterStop: boolean;
 }
 
-/** Sends the jobs of a group one after another, in the order of their rows, and groups concurrently. */
+/**
+ * Sends the jobs of a group one after another, in the order of their rows, and groups concurrently.
+ * Tenants take turns.
+ */
 async function sendAll(
   options: SendingOptions,
   rows: readonly OutboxRow[],
@@ -207,9 +211,10 @@ async function sendAll(
   };
   const now = rows.filter((row) => !blocked.has(groupOf(row)) && !(isAfterStop && isOrdered(row)));
   swept = { ...nothing, left: rows.length - now.length };
-  // A page that was left out says nothing about the queue.
+  // A page that was left out does not show whether the queue works.
   hasAnswers = now.length === 0;
-  const groups = [...Map.groupBy(now, groupOf).values()];
+  const byGroup = [...Map.groupBy(now, groupOf).values()];
+  const groups = tenantsInTurn(byGroup, ([row]) => row?.tenantId);
   for (let start = 0; start < groups.length; start += atOnce)
     await Promise.all(groups.slice(start, start + atOnce).map(attemptGroup));
   if (failed.length > 0)
