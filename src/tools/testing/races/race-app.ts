@@ -192,8 +192,11 @@ function fetched(
   runtime: RaceProcess["runtime"],
   auth: RaceStack["auth"],
   target: string,
-  { as, body, headers = {}, method, signal }: TestFetchOptions = {},
+  options: TestFetchOptions = {},
 ): Promise<Response> {
+  const { as, body, headers = {}, method, signal } = options;
+  if (body instanceof FormData)
+    return encoded(body, options).then((sent) => fetched(runtime, auth, target, sent));
   const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
   const bytes = body === undefined ? noBytes : Buffer.from(isRaw ? body : JSON.stringify(body));
   const { user, tenant, roles } = withDefaults({ ...auth.claims });
@@ -223,6 +226,14 @@ function fetched(
     };
     serve({ runtime, routes: runtime.routes }, request, { send }).catch(reject);
   });
+}
+
+/** Encodes a form as fetch does. */
+async function encoded(form: FormData, options: TestFetchOptions): Promise<TestFetchOptions> {
+  const content = new Response(form);
+  const type = { "content-type": String(content.headers.get("content-type")) };
+  const body = new Uint8Array(await content.arrayBuffer());
+  return { ...options, body, headers: { ...type, ...options.headers } };
 }
 
 function webResponse({ status, headers, cookies, body }: HttpResponse): Response {

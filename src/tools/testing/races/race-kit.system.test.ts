@@ -559,3 +559,30 @@ test("an order that never ends fails", async () => {
   const endless = { requests: [reading(2_001, "a")], check: () => undefined };
   expect((await failure(raceEverywhere(server, endless))).message).toContain("over 2000 moves");
 });
+
+test("a form with a file, sent twice under one key, is one write in every order", async () => {
+  const scans = defineFeature("scans", (r) =>
+    r.write("scan.add", {
+      route: "POST /scans",
+      access: access.authenticated,
+      body: "multipart",
+      input: z.object({ scan: z.file() }),
+      handler: async (_ctx, { scan }) => ({ id: crypto.randomUUID(), text: await scan.text() }),
+    }),
+  );
+  const send = async (app: RaceApp) => {
+    const body = new FormData();
+    body.append("scan", new File(["scanned"], "a.txt"));
+    const headers = { "idempotency-key": "k1" };
+    const answer = await app.fetch("/scans", { body, headers, as: app.as() });
+    return answer.text();
+  };
+  await raceEverywhere(buildServer({ features: [scans] }), {
+    requests: [send, send],
+    check: (_app, [one, other]) => {
+      expect(one).toEqual({ status: "fulfilled", value: expect.stringContaining("scanned") });
+      expect(other).toEqual(one);
+    },
+    orders: 200,
+  });
+});
