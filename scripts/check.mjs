@@ -15,6 +15,7 @@ try {
   step("import directions", () => run("node", ["scripts/layers.mjs"]));
   step("length of files and functions", () => run("node", ["scripts/sources.mjs"]));
   step("English of documents, comments and messages", () => run("node", ["scripts/wording.mjs"]));
+  step("pages of the documents", () => run("node", ["scripts/pages.mjs"]));
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
   step("files that requests pass", () =>

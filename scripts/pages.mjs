@@ -1,0 +1,111 @@
+// Checks the pages of docs/: their length, their rows in docs/README.md, and each address of a page in sources, tests,
+// templates and examples. `node scripts/pages.mjs [root]` prints each finding and exits with 1 if there is one.
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join, sep } from "node:path";
+
+/** Most lines of a page. */
+const mostLines = 250;
+
+/** Pages that may have more, and why. */
+const longer = {
+  "docs/api.md": "a reference: one row for each exported name, written by npm run api",
+  "docs/boot-problems.md": "a reference: boot errors print the addresses of its headings",
+  "docs/events.md": "still to be split by tasks",
+};
+
+/** Pages without a row in the index: the index itself, and a page that is not in the package. */
+const unlisted = ["docs/README.md", "docs/decisions.md"];
+
+/** Headings of the index, which are the kinds of pages, and the readers that a page can have. */
+const kinds = ["Start", "How-to", "Operate", "Reference", "Concepts"];
+const audiences = ["developers", "operators", "API callers", "everyone"];
+
+/** Files that may name pages. Tests of what reads documents invent some. */
+const naming = [
+  "{src,test,scripts,examples,infra,bench}/**/*.{ts,tsx,js,mjs,json,yaml,yml,md,env}",
+  "*.{ts,yml,json}",
+  ".github/**/*.{yml,md}",
+  "Dockerfile",
+];
+const inventing = /^test\/docs\/|^test\/integration\/(?:wording|pages)\.test\.ts$/;
+
+const [root = join(import.meta.dirname, "..")] = process.argv.slice(2);
+const pages = files(["docs/**/*.md"]);
+
+const found = [...lengths(), ...rows(), ...addresses()];
+console.log(found.length === 0 ? "pages: clean" : found.join("\n"));
+process.exitCode = found.length === 0 ? 0 : 1;
+
+function files(patterns) {
+  return globSync(patterns, { cwd: root, exclude: ["**/node_modules/**"] })
+    .map((file) => file.split(sep).join("/"))
+    .sort();
+}
+
+function textOf(file) {
+  return readFileSync(join(root, file), "utf8");
+}
+
+function lengths() {
+  return pages
+    .filter((page) => longer[page] === undefined)
+    .map((page) => [page, textOf(page).trimEnd().split("\n").length])
+    .filter(([, length]) => length > mostLines)
+    .map(
+      ([page, length]) => `${page} has ${length} lines, more than ${mostLines}: split it by tasks`,
+    );
+}
+
+/** Problems of the index: a page has one row, below its kind, with its readers. */
+function rows() {
+  const problems = [];
+  const listed = [];
+  let kind = "";
+  for (const line of textOf("docs/README.md").split("\n")) {
+    kind = /^## (.*)/.exec(line)?.[1] ?? kind;
+    const [, page, audience] = /^\| \[[^\]]*\]\(([^)]*)\) \| ([^|]*) \|/.exec(line) ?? [];
+    if (page === undefined) continue;
+    listed.push(`docs/${page}`);
+    if (!kinds.includes(kind)) problems.push(`docs/README.md: ${page} is below ${kind}`);
+    if (!audiences.includes(audience)) problems.push(`docs/README.md: ${page} is for ${audience}`);
+  }
+  const times = (page) => listed.filter((other) => other === page).length;
+  return [
+    ...problems,
+    ...pages
+      .filter((page) => !unlisted.includes(page) && times(page) !== 1)
+      .map((page) => `docs/README.md has ${times(page)} rows of ${page}, which needs one`),
+  ];
+}
+
+/** Addresses that lead to no page, or to no heading. A heading that is filled in at run time is not looked for. */
+function addresses() {
+  return files(naming)
+    .filter((file) => !inventing.test(file))
+    .flatMap((file) =>
+      textOf(file)
+        .split("\n")
+        .flatMap((line, index) =>
+          [...line.matchAll(/\bdocs\/[\w-]+(?:\/[\w-]+)*\.md(?:#[\w-]+)?/g)]
+            .filter(([address]) => !leads(address))
+            .map(([address]) => `${file}:${index + 1} ${address} leads nowhere`),
+        ),
+    );
+}
+
+function leads(address) {
+  const [page, anchor] = address.split("#");
+  if (!existsSync(join(root, page))) return false;
+  return anchor === undefined || anchorsOf(page).includes(anchor);
+}
+
+/** Anchors of the headings of a page, as GitHub makes them. */
+function anchorsOf(page) {
+  const text = textOf(page).replaceAll(/^(`{3,})[\s\S]*?^\1$/gm, "");
+  return [...text.matchAll(/^#+ +(.*)$/gm)].map(([, title]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
