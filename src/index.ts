@@ -36,6 +36,7 @@ export type {
 } from "./app/handlers/pipeline-context.ts";
 export type { Quota, QuotaContext, QuotaOptions, QuotaUsage } from "./app/handlers/quota.ts";
 export type { RateLimitAccessor, RateLimitVerdict } from "./app/handlers/rate-limit.ts";
+export type { ReceiveOptions } from "./app/handlers/receiver.ts";
 export type {
   IndexOptions,
   PageOptions,
@@ -171,5 +172,6 @@ export type { RateWindow } from "./parts/limits/rate-window.ts";
 export type { Cause, SharedEvent } from "./parts/messages/envelope.ts";
 export type { EventRange, KeptEvent } from "./parts/messages/kept-events.ts";
 export type { MessageProof } from "./parts/messages/proof.ts";
+export type { ReceivedEvent } from "./parts/messages/received-event.ts";
 export type { OnceOptions } from "./parts/once/once-by.ts";
 export type { IfUnknown } from "./parts/once/step.ts";

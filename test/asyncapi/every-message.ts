@@ -46,6 +46,12 @@ const shop = defineFeature("shop", (r) => {
     handler,
   });
   r.channel("mail" as never, { input: z.looseObject({ to: z.email() }) as never, send: handler });
+  r.receive("item.stored", {
+    source: "aws.s3",
+    detailType: "Object Created",
+    input: z.object({ object: z.looseObject({ key: z.string(), tree: node }) }),
+    handler,
+  });
   r.projection("item.totals", { version: 1, on: { "item.paid": async () => [] } as never });
   r.schedule("item.nightly", { cron: "0 3 * * *", handler });
 });

@@ -5,6 +5,7 @@ import {
   PermanentError,
   type PipelineContext,
   type Projection,
+  type ReceivedEvent,
   type SharedEvent,
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
@@ -178,6 +179,46 @@ describe("ctx.publish", () => {
     ctx.publish("typed-parcel.lost", { id: "p1" }, { delaySeconds: 60 });
     // @ts-expect-error neither true nor false
     ctx.publish("typed-parcel.lost", { id: "p1" }, { afterCommit: "no" });
+  });
+});
+
+describe("r.receive", () => {
+  const stored = { source: "aws.s3", detailType: "Object Created", input: letter };
+
+  test("gives a ctx, and EventBridge's event with the detail that the schema gives", () => {
+    r.receive("letter.stored", {
+      ...stored,
+      id: ({ id, detail }) => `${id} ${detail.to}`,
+      tenant: ({ detail }) => {
+        expectTypeOf(detail).toEqualTypeOf<{ to: string; at: Date }>();
+        return detail.to === "" ? undefined : detail.to;
+      },
+      handler: async (given, event) => {
+        expectTypeOf(given).toEqualTypeOf<PipelineContext>();
+        expectTypeOf(event).toEqualTypeOf<ReceivedEvent<{ to: string; at: Date }>>();
+        expectTypeOf(event.detailType).toEqualTypeOf<string>();
+        // @ts-expect-error read-only
+        event.detail = { to: "", at: new Date() };
+        // @ts-expect-error no such field
+        event.payload;
+      },
+    });
+  });
+
+  test("does not compile without what it needs, nor with a wrong type", () => {
+    const handler = async () => {};
+    // @ts-expect-error the type is missing
+    r.receive("letter.stored", { source: "aws.s3", input: letter, handler });
+    // @ts-expect-error the input is missing
+    r.receive("letter.stored", { source: "aws.s3", detailType: "Object Created", handler });
+    // @ts-expect-error the handler is missing
+    r.receive("letter.stored", stored);
+    // @ts-expect-error no such option
+    r.receive("letter.stored", { ...stored, handler, queue: "q" });
+    // @ts-expect-error a number is no ID
+    r.receive("letter.stored", { ...stored, handler, id: () => 7 });
+    // @ts-expect-error a number is no tenant
+    r.receive("letter.stored", { ...stored, handler, tenant: async () => 7 });
   });
 });
 

@@ -35,6 +35,7 @@ import type {
 } from "../handlers/message-handlers.ts";
 import type { ReadContext } from "../handlers/pipeline-context.ts";
 import type { Quota, QuotaOptions } from "../handlers/quota.ts";
+import type { ReceiveOptions } from "../handlers/receiver.ts";
 import type { TableOptions } from "../handlers/table.ts";
 import type { DeclaredTable } from "../handlers/table-handle.ts";
 import type { IncomingWebhookOptions } from "../handlers/webhook.ts";
@@ -161,6 +162,23 @@ export interface FeatureBuilder<Name extends string = string> {
   on<Event extends AnyEvent, Received = unknown, Sent = unknown>(
     event: EventParameter<Event, Sent, Received>,
     options: ConsumerOptions<EventPayload<Event, Received>>,
+  ): void;
+  /**
+   * Declares a receiver of events that others put on an event bus, named `<entity>.<event name>`. It
+   * handles each event once, although events arrive repeatedly and in any order. These events have
+   * their own queue, and nothing in it counts as a message of this server. See `docs/events.md`.
+   * @example
+   * r.receive("upload.stored", {
+   *   source: "aws.s3",
+   *   detailType: "Object Created",
+   *   input: z.object({ object: z.object({ key: z.string() }) }),
+   *   tenant: ({ detail }) => detail.object.key.split("/")[0],
+   *   handler: async (ctx, { detail }) => void (await ctx.enqueue(scan, { key: detail.object.key })),
+   * });
+   */
+  receive<Input extends AnySchema, Detail = SchemaOutput<Input>>(
+    name: string,
+    options: ReceiveOptions<Input, Detail>,
   ): void;
   /** Declares a job named `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
   job<

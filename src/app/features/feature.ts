@@ -23,6 +23,7 @@ import {
 import { type QuotaDeclaration, quota } from "../handlers/quota.ts";
 import { quotaHandle } from "../handlers/quota-handle.ts";
 import { type RateDeclaration, rateLimit } from "../handlers/rate-limit.ts";
+import { type ReceiverDeclaration, receiver } from "../handlers/receiver.ts";
 import { type Declaring, isWord } from "../handlers/requirements.ts";
 import { type TableDeclaration, table } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
@@ -40,6 +41,8 @@ export interface FeatureDeclarations {
   readonly events: readonly EventDeclaration[];
   readonly consumers: readonly ConsumerDeclaration[];
   readonly jobs: readonly JobDeclaration[];
+  /** Events of others. */
+  readonly receivers: readonly ReceiverDeclaration[];
   readonly channels: readonly ChannelDeclaration[];
   readonly projections: readonly ProjectionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
@@ -72,6 +75,7 @@ export const kinds = Object.freeze({
   events: ["event", "type"],
   consumers: ["consumer", "name"],
   jobs: ["job", "name"],
+  receivers: ["receiver", "name"],
   channels: ["channel", "name"],
   schedules: ["schedule", "name"],
   projections: ["projection", "name"],
@@ -83,7 +87,7 @@ export const kinds = Object.freeze({
 });
 
 /** Kinds that run under their full names, which are unique across these kinds. */
-export const runningKinds = ["handlers", "consumers", "jobs", "schedules"] as const;
+export const runningKinds = ["handlers", "consumers", "jobs", "receivers", "schedules"] as const;
 
 const synchronously = "declare everything in a function that is not async";
 const declarationsOf = Symbol.for("keelson.feature");
@@ -184,6 +188,7 @@ export function defineFeature<
     event: adding("events", "event", event),
     on: (event, options) => add("consumers", consumer(declaring, event, options)),
     job: adding("jobs", "job", job),
+    receive: (name, options) => add("receivers", receiver(declaring, name, options)),
     schedule: (operation, options) => add("schedules", schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
       const made = added("projections", projection(name, projectionName, options, report));

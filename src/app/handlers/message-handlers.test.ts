@@ -390,7 +390,7 @@ const twice = (what: string) => ({
 });
 const taken = {
   rule: "duplicate-name",
-  message: "a handler, consumer, job or schedule of this name is declared as well",
+  message: "a handler, consumer, job, receiver or schedule of this name is declared as well",
   fix: "rename one of them",
 };
 

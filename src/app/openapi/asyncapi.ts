@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { maxNameLength } from "../../base/identity/access.ts";
 import { idForm } from "../../base/request/trace.ts";
+import type { ReceiverDeclaration } from "../handlers/receiver.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, componentRef, createComponents } from "./components.ts";
@@ -54,8 +55,13 @@ export async function asyncApiDocument(
       });
     }),
   );
+  const received = await Promise.all(
+    byName(registry.receivers).map(async (receiver) =>
+      receivedMessage(receiver, await payloadOf(receiver.input, `receiver ${receiver.name}`)),
+    ),
+  );
   const queued = [...jobs, ...deliveries];
-  const all = [...events, ...queued];
+  const all = [...events, ...queued, ...received];
   const messages = Object.fromEntries(all.map(({ name, content }) => [name, draft07(content)]));
   const features = [...new Set(all.map(({ feature }) => feature))].sort();
   const document = {
@@ -68,6 +74,7 @@ export async function asyncApiDocument(
     channels: {
       ...channel("events", "Event bus", "EventBridge, and the queue that its rule fills.", events),
       ...channel("jobs", "Job queue", "SQS. Deliveries are jobs, too.", queued),
+      ...channel("received", "Events of others", "Event buses, and one queue.", received),
     },
     operations: Object.fromEntries([
       ...events.map((one) => operation("publish", "send", "events", one)),
@@ -76,6 +83,7 @@ export async function asyncApiDocument(
       ),
       ...queued.map((one) => operation("enqueue", "send", "jobs", one)),
       ...queued.map((one) => operation("run", "receive", "jobs", one)),
+      ...received.map((one) => operation("receive", "receive", "received", one)),
     ]),
     components: { messages, schemas: mapParts(components.reachedFrom(messages), draft07) },
   };
@@ -142,6 +150,31 @@ function message(
       description: "The request that started the chain.",
       location: "$message.payload#/origRequestId",
     },
+    payload: {
+      title: name,
+      ...object(required),
+      properties: { ...required, ...optional },
+    },
+  };
+  return { name, feature, content };
+}
+
+/** EventBridge's own envelope, with the detail that the receiver takes. */
+function receivedMessage(
+  { name, feature, source, detailType, bus }: ReceiverDeclaration,
+  detail: JsonSchema,
+): Message {
+  const required = {
+    ...{ id, source: { const: source }, "detail-type": { const: detailType } },
+    detail: "$ref" in detail ? detail : { title: `${name}.detail`, ...detail },
+  };
+  const optional = {
+    ...{ version: text, time: text, account: text, region: text },
+    resources: { type: "array", items: text },
+  };
+  const content = {
+    ...{ name, title: name, contentType: "application/json", tags: [{ name: feature }] },
+    summary: `The event ${detailType} of ${source}, from the bus ${bus}.`,
     payload: {
       title: name,
       ...object(required),

@@ -21,6 +21,7 @@ import type {
 } from "../handlers/message-handlers.ts";
 import type { QuotaDeclaration } from "../handlers/quota.ts";
 import type { RateDeclaration } from "../handlers/rate-limit.ts";
+import type { ReceiverDeclaration } from "../handlers/receiver.ts";
 import {
   configTable,
   keptEventsTable,
@@ -43,6 +44,7 @@ export interface Registry {
   readonly events: ReadonlyMap<string, EventDeclaration>;
   readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
+  readonly receivers: ReadonlyMap<string, ReceiverDeclaration>;
   /** Channels by name, without the built-in channels. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   readonly hasWebhooks: boolean;
@@ -130,14 +132,15 @@ function collected(
 }
 
 export function messageProblems(registry: Registry): BootProblem[] {
-  const { events, consumers, jobs, schedules } = registry;
+  const { events, consumers, jobs, receivers, schedules } = registry;
   const consuming = [...consumers.values()];
   const undeclared = consuming.filter(({ type }) => !events.has(type));
   const forgotten = consuming.filter(
     ({ projection, type }) =>
       projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
   );
-  const taken = [...consuming, ...jobs.values(), ...schedules.values()].filter(
+  const named = [jobs, receivers, schedules].flatMap((kind) => [...kind.values()]);
+  const taken = [...consuming, ...named].filter(
     ({ name }) => runningKinds.filter((kind) => registry[kind].has(name)).length > 1,
   );
   return [
@@ -164,7 +167,7 @@ export function messageProblems(registry: Registry): BootProblem[] {
         feature,
         key,
         rule: "duplicate-name",
-        message: "a handler, consumer, job or schedule of this name is declared as well",
+        message: "a handler, consumer, job, receiver or schedule of this name is declared as well",
         fix: "rename one of them",
       }),
     ),
@@ -174,6 +177,11 @@ export function messageProblems(registry: Registry): BootProblem[] {
 export function usesMessages(registry: Registry): boolean {
   const { events, consumers, jobs, channels, hasWebhooks } = registry;
   return hasWebhooks || [events, consumers, jobs, channels].some(({ size }) => size > 0);
+}
+
+/** Whether a process has queues to read. Events of others do not need an outbox. */
+export function usesQueues(registry: Registry): boolean {
+  return usesMessages(registry) || registry.receivers.size > 0;
 }
 
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {

@@ -1,27 +1,15 @@
-import { errorLog } from "../../base/errors/describe.ts";
-import { isPermanent, PermanentError } from "../../base/errors/errors.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import { asksSystem, checkPayload, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
-import {
-  backoffMs,
-  type MessageQueue,
-  type QueueMessage,
-} from "../../parts/messages/message-queue.ts";
+import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
 import type { GroupLine } from "./group-line.ts";
+import { endMessage, type MessageFacts, type Processed, worstOf } from "./message-end.ts";
 import { consumeOnce, type Task } from "./task.ts";
-
-export type Processed =
-  /** The caller acknowledges the message. */
-  | { readonly kind: "done" }
-  /** The message was handed back. The queue redelivers it after `afterMs`. */
-  | { readonly kind: "later"; readonly afterMs: number; readonly reason?: string }
-  /** The message is in the dead-letter queue, and the reason in the log. */
-  | { readonly kind: "dead-lettered"; readonly reason: string };
 
 /** Never throws. */
 export async function processMessage(
@@ -31,6 +19,10 @@ export async function processMessage(
   message: QueueMessage,
   { deadlineMs }: Pick<ConsumeOptions, "deadlineMs"> = {},
 ): Promise<Processed> {
+  if (queue.holds === "others") {
+    const { receiveMessage } = await import("./receive-event.ts");
+    return receiveMessage(runtime, adapters, queue, message, { deadlineMs });
+  }
   let read: ReadMessage | undefined;
   let line: GroupLine | undefined;
   let outcome: TaskOutcome;
@@ -52,22 +44,12 @@ export async function processMessage(
   } catch (error) {
     outcome = { kind: "failed", error };
   }
-  if (outcome.kind === "processed" || outcome.kind === "skipped") {
-    const hasLeft = await (line?.leave() ?? true);
-    // The message is redelivered, and then skipped.
-    return hasLeft ? { kind: "done" } : handBack(runtime, queue, message, backoffMs[0]);
-  }
-  if (outcome.kind === "handed-back" && outcome.mustWait === true) {
-    const { sendAgain } = await import("./send-again.ts");
-    const received = { message, read: read as ReadMessage, line }; // safe: only a message that was read waits
-    const afterMs = await sendAgain(runtime, adapters, queue, received, outcome.afterMs);
-    return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
-  }
-  if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);
-  const failed = await fail(runtime, queue, message, outcome.error, read);
-  // If this fails, the next jobs find out that it has gone.
-  await (failed.kind === "later" || line?.leave());
-  return failed;
+  return endMessage(runtime, adapters, { queue, message, read, line }, outcome, {
+    kind: kindOf(runtime, read),
+    receives: attemptsOf(message, read),
+    traceId: read?.trace?.traceId,
+    ids: idsOf(read),
+  });
 }
 
 /** A job with an order and a limit must not overtake a job of its group that waits. */
@@ -101,8 +83,7 @@ export type ConsumeOptions = Pick<
  * Runs every consumer of an event, each exactly once (specification 6.4): a consumer that has
  * already handled the event is skipped.
  *
- * @returns the worst outcome, in this order: failed, waiting, handed back, failed permanently,
- * processed, skipped.
+ * @returns the worst outcome of all.
  * @throws PermanentError if the payload does not match its schema. Error if no feature of this
  * server declares the event.
  */
@@ -152,7 +133,7 @@ export async function consumeEvent(
       }),
     ),
   );
-  return outcomes.toSorted((one, other) => rank(other) - rank(one))[0] ?? { kind: "skipped" };
+  return worstOf(outcomes);
 }
 
 /**
@@ -213,64 +194,10 @@ function keyParts(...[kind, handler, id, tenantId]: ClaimedMessage): Parameters<
   return [[kind, handler, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId];
 }
 
-const ranks = { skipped: 0, processed: 1, "handed-back": 3, failed: 5 } as const;
-
-/** A permanent failure ranks below every outcome that needs a redelivery. */
-function rank(outcome: TaskOutcome): number {
-  if (outcome.kind === "handed-back" && outcome.mustWait === true) return 4;
-  return outcome.kind === "failed" && isPermanent(outcome.error) ? 2 : ranks[outcome.kind];
-}
-
-/** Retries a message. After the last attempt, or a permanent error, it becomes a dead letter. */
-async function fail(
-  runtime: Pick<Runtime, "log" | "metrics" | "deliveryJob">,
-  queue: MessageQueue,
-  message: QueueMessage,
-  error: unknown,
+function kindOf(
+  { deliveryJob }: Pick<Runtime, "deliveryJob">,
   read: ReadMessage | undefined,
-): Promise<Processed> {
-  const reason = String(errorLog(error).data["message"]);
-  const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
-  const messageId = message.id;
-  const receives = attemptsOf(message, read);
-  const facts = { queue: queue.name, messageId, receives, reason, ...trace, ...idsOf(read) };
-  try {
-    const most = await queue.maxReceives();
-    const isLast = most !== undefined && receives >= most;
-    if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
-      runtime.log.error("queue.dead_lettered", facts);
-      runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kindOf(runtime, read) });
-      return { kind: "dead-lettered", reason };
-    }
-  } catch (failure) {
-    runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });
-  }
-  // The cast is safe: the number of receives starts at 1.
-  const afterMs = backoffMs[Math.min(receives, backoffMs.length) - 1] as number;
-  runtime.log.warn("queue.retry", { ...facts, afterMs });
-  return { ...(await handBack(runtime, queue, message, afterMs)), reason };
-}
-
-/** If handing back fails, the queue redelivers when the visibility timeout expires. */
-async function handBack(
-  runtime: Pick<Runtime, "log">,
-  queue: MessageQueue,
-  { id, receipt }: QueueMessage,
-  afterMs: number,
-): Promise<Extract<Processed, { kind: "later" }>> {
-  try {
-    await queue.changeVisibility(receipt, afterMs);
-  } catch (error) {
-    runtime.log.warn("queue.hand_back_failed", {
-      queue: queue.name,
-      messageId: id,
-      reason: String(error),
-    });
-  }
-  return { kind: "later", afterMs };
-}
-
-function kindOf({ deliveryJob }: Pick<Runtime, "deliveryJob">, read: ReadMessage | undefined) {
+): MessageFacts["kind"] {
   if (read === undefined) return undefined;
   if ("event" in read) return "event";
   return read.job.name === deliveryJob.name ? "delivery" : "job";

@@ -3,15 +3,18 @@ import { queuedRow } from "../../parts/messages/due-jobs.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import type { ReadMessage } from "../../parts/messages/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
-import { neverWaited, waitingText, waitMs } from "../../parts/messages/waited.ts";
+import { neverWaited, type Waited, waitingText, waitMs } from "../../parts/messages/waited.ts";
 import type { CancellationReason } from "../../parts/once/claim-store.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { GroupLine } from "./group-line.ts";
 
+/** A message of this server, or an event of others. */
+export type MayWait = ReadMessage | { readonly waited?: Waited };
+
 interface Received {
   readonly message: QueueMessage;
-  readonly read: ReadMessage;
+  readonly read: MayWait;
   /** Of a job with an `order` and a limit. */
   readonly line?: Pick<GroupLine, "wait"> | undefined;
 }
@@ -40,7 +43,9 @@ export async function sendAgain(
   const { times, attempts, sinceMs = sentMs } = read.waited ?? neverWaited;
   const afterMs = Math.max(leastMs, waitMs(times));
   const facts = { queue: queue.name, messageId };
-  const declared = "job" in read ? server.registry.jobs.get(read.job.name) : undefined;
+  // Safe cast: only a job has this member.
+  const job = "job" in read ? (read as { readonly job: JobMessage }).job : undefined;
+  const declared = job && server.registry.jobs.get(job.name);
   const keepsPlace = declared?.order !== undefined && line === undefined;
   // A receive in which it kept its place is not an attempt.
   const tried = attempts + (keepsPlace ? 0 : receives - 1);
@@ -48,7 +53,7 @@ export async function sendAgain(
     waitingText(body, { times: times + 1, attempts: tried, sinceMs, ...place });
   const rowAt = (dueMs: number, place?: Place) => {
     // Safe cast: only an ordered queue's messages, which are jobs, wait in the outbox.
-    const { jobId, name, tenantId } = (read as { readonly job: JobMessage }).job;
+    const { jobId, name, tenantId } = job as JobMessage;
     return queuedRow(dueMs, 0, {
       ...{ jobId, name, tenantId, text: textAt(place), group: group ?? jobId },
       // With its own ID, the queue would drop it as a duplicate for five minutes.
@@ -61,7 +66,7 @@ export async function sendAgain(
       log.warn("queue.order_lost", { ...facts, receives, job: declared.name });
     }
     if (line !== undefined) await line.wait(afterMs, rowAt);
-    else if (!queue.isOrdered || !("job" in read)) await queue.sendLater(textAt(), group, afterMs);
+    else if (!queue.isOrdered || job === undefined) await queue.sendLater(textAt(), group, afterMs);
     else {
       const items = outbox.items(rowAt(clock.now() + afterMs));
       const token = crypto.randomUUID();

@@ -58,6 +58,8 @@ export interface Adapters {
 export interface Messaging extends JobQueues<MessageQueue> {
   readonly bus: EventBus;
   readonly events: MessageQueue;
+  /** Queue of events of others. Only servers with receivers read it. */
+  readonly others: MessageQueue;
   /** Queues from which the process receives jobs. */
   readonly received: readonly MessageQueue[];
   queue(name: string): MessageQueue;

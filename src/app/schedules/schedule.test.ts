@@ -113,7 +113,7 @@ test("refuses a name that another declaration has", () => {
     "reports.report.nightly: duplicate-schedule: this schedule is declared twice",
   ]);
   const taken =
-    "reports.report.nightly: duplicate-name: a handler, consumer, job or schedule of this name is declared as well";
+    "reports.report.nightly: duplicate-name: a handler, consumer, job, receiver or schedule of this name is declared as well";
   expect(twice((r) => r.query("report.nightly", { handler: async () => 1 }))).toEqual([taken]);
   expect(
     twice((r) => r.job("report.nightly", { input: z.object({}), handler: async () => 1 })),

@@ -12,6 +12,7 @@ import { useProblems } from "../features/uses.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import { hookProblems } from "../handlers/hooks.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import { receiverProblems } from "../handlers/receiver.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../registry/declared-server.ts";
 import { optionProblems, proofProblems } from "../registry/option-problems.ts";
 import type { RunOptions, ServerOptions } from "../registry/options.ts";
@@ -127,6 +128,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...optionProblems(options),
     ...registry.problems,
     ...messageProblems(registry),
+    ...receiverProblems(registry.receivers.values(), options?.dynamodb?.prefix),
     ...(eventFunctionName(process.env) === undefined
       ? timeZoneProblems(registry.schedules.values())
       : []),

@@ -81,9 +81,13 @@ function lazyMessaging(
   const isEmulated =
     mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
   return lazy(async () => {
-    const { messagingNames, openMessaging } = await import("../messaging/messaging.ts");
+    const [{ openMessaging }, { messagingNames }] = await Promise.all([
+      import("../messaging/messaging.ts"),
+      import("../messaging/names.ts"),
+    ]);
     const prefix = runtime.server.options.dynamodb?.prefix ?? "keelson";
     return openMessaging(runtime, {
+      registry: runtime.server.registry,
       ...accountOf(variables),
       ...{ sqsEndpoint, eventBridgeEndpoint },
       // An emulator has no older version that would have to read the jobs.

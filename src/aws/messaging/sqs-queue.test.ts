@@ -1,3 +1,4 @@
+import { EventBridgeClient, PutEventsCommand } from "@aws-sdk/client-eventbridge";
 import {
   CreateQueueCommand,
   GetQueueAttributesCommand,
@@ -7,13 +8,17 @@ import {
   SQSClient,
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { stubAws } from "../../../test/support/stub-aws.ts";
+import { defineFeature } from "../../app/features/feature.ts";
+import { createRegistry } from "../../app/registry/registry.ts";
 import type { Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import * as sdk from "../clients/messaging-sdk.ts";
-import { type MessagingOptions, messagingNames, openMessaging } from "./messaging.ts";
+import { type MessagingOptions, openMessaging } from "./messaging.ts";
+import { messagingNames } from "./names.ts";
 import { queueMessage, sqsQueue } from "./sqs-queue.ts";
 
 let stack: EmbeddedStack;
@@ -113,7 +118,7 @@ describe("an SQS queue", () => {
     const queue = sqsQueue(sdk, client, name);
     const error = await queue.receive().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
-      message: `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE, KEELSON_JOB_QUEUE or KEELSON_FAIR_JOB_QUEUE`,
+      message: `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE, KEELSON_JOB_QUEUE, KEELSON_FAIR_JOB_QUEUE or KEELSON_RECEIVED_QUEUE`,
       cause: { name: "QueueDoesNotExist" },
     });
     await expect(queue.size()).rejects.toThrow(name);
@@ -332,6 +337,7 @@ describe("the messaging of a server", () => {
       events: "my-app-events",
       jobs: "my-app-jobs.fifo",
       fairJobs: "my-app-jobs",
+      received: "my-app-received",
       fairMode: "off",
     };
     expect(messagingNames("my.app", {})).toEqual(own);
@@ -341,6 +347,7 @@ describe("the messaging of a server", () => {
         KEELSON_EVENT_QUEUE: "",
         KEELSON_JOB_QUEUE: "",
         KEELSON_FAIR_JOB_QUEUE: "",
+        KEELSON_RECEIVED_QUEUE: "",
         KEELSON_FAIR_JOBS: "",
       }),
     ).toEqual(own);
@@ -348,6 +355,7 @@ describe("the messaging of a server", () => {
       KEELSON_EVENT_BUS: "b",
       KEELSON_EVENT_QUEUE: "e",
       KEELSON_JOB_QUEUE: "j.fifo",
+      KEELSON_RECEIVED_QUEUE: "o",
     };
     expect(messagingNames("my.app", variables)).toEqual({
       bus: "b",
@@ -355,6 +363,7 @@ describe("the messaging of a server", () => {
       events: "e",
       jobs: "j.fifo",
       fairJobs: "j",
+      received: "o",
       fairMode: "off",
     });
   });
@@ -383,6 +392,7 @@ describe("the messaging of a server", () => {
     sqsEndpoint: stack.endpoint,
     eventBridgeEndpoint: stack.endpoint,
     names: messagingNames(prefix, {}),
+    registry: createRegistry([], { webhook: {} }), // so that the server has messages
     mode: "create",
     ...more,
   });
@@ -411,6 +421,41 @@ describe("the messaging of a server", () => {
       visible: 0,
       hidden: 0,
     });
+    messaging.close();
+  });
+
+  test("refuses a queue for events of others that also holds its own messages", async () => {
+    const names = (received: string) => ({ ...messagingNames("app", {}), received });
+    const others = defineFeature("others", (r) =>
+      r.receive("thing.made", {
+        ...{ source: "maker", detailType: "Made", input: z.object({}) },
+        handler: async () => undefined,
+      }),
+    );
+    const registry = createRegistry([others]);
+    for (const name of ["https://sqs/1/app-events", "app-jobs.fifo", "app-jobs"])
+      await expect(
+        openMessaging(runtime, options("app", { registry, names: names(name) })),
+      ).rejects.toThrow("is a queue of the server's own messages; events of others need their own");
+  });
+
+  test("makes the bus of a partner under its last part, and a rule that its events match", async () => {
+    const others = defineFeature("others", (r) =>
+      r.receive("thing.made", {
+        ...{ source: "aws.partner/maker", detailType: "Made", input: z.object({}) },
+        ...{ bus: "aws.partner/maker/one", handler: async () => undefined },
+      }),
+    );
+    const prefix = fresh();
+    const registry = createRegistry([others]);
+    const messaging = await openMessaging(runtime, options(prefix, { registry }));
+    const bus = new EventBridgeClient({ ...account, endpoint: stack.endpoint });
+    const entry = { Source: "aws.partner/maker", DetailType: "Made", Detail: "{}" };
+    const EventBusName = "aws.partner/maker/one";
+    await bus.send(new PutEventsCommand({ Entries: [{ ...entry, EventBusName }] }));
+    expect(await messaging.others.receive()).toHaveLength(1);
+    expect(await exists(`${prefix}-events`)).toBe(false);
+    bus.destroy();
     messaging.close();
   });
 

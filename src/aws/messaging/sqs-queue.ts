@@ -178,7 +178,7 @@ async function urlOf(
   } catch (cause) {
     if (!(cause instanceof Error) || cause.name !== "QueueDoesNotExist") throw cause;
     const fix =
-      "deploy it, or set KEELSON_EVENT_QUEUE, KEELSON_JOB_QUEUE or KEELSON_FAIR_JOB_QUEUE";
+      "deploy it, or set KEELSON_EVENT_QUEUE, KEELSON_JOB_QUEUE, KEELSON_FAIR_JOB_QUEUE or KEELSON_RECEIVED_QUEUE";
     throw new Error(`the queue ${name} does not exist; ${fix}`, { cause });
   }
 }

@@ -1,4 +1,4 @@
-import { allTables, usesMessages } from "../../app/registry/registry.ts";
+import { allTables, usesQueues } from "../../app/registry/registry.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { AdaptedRuntime, RuntimeOptions } from "../../app/server/runtime-options.ts";
@@ -32,7 +32,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   const isEmbedded = endpoint === undefined && directory !== undefined;
   const place = isEmbedded ? `embedded (${directory})` : "aws";
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
-  const hasQueues = usesMessages(registry);
+  const hasQueues = usesQueues(registry);
   return {
     ...local,
     adapters: {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { usesMessages } from "../../app/registry/registry.ts";
+import { usesMessages, usesQueues } from "../../app/registry/registry.ts";
 import { processMessage } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
 import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
@@ -34,7 +34,8 @@ export async function startWorkers(
 ): Promise<Workers> {
   const { registry } = runtime.server;
   const hasMessages = works.has("workers") && usesMessages(registry);
-  const queues = hasMessages ? await startQueues(runtime) : [];
+  const hasQueues = works.has("workers") && usesQueues(registry);
+  const queues = hasQueues ? await startQueues(runtime) : [];
   const stopping = new AbortController();
   const sweep = async (options: SweepOptions) => {
     try {
@@ -78,9 +79,10 @@ async function startSchedules(runtime: Runtime, stop: AbortSignal) {
 async function startQueues(runtime: Runtime) {
   const adapters = await runtime.adapters.open();
   const messaging = await adapters.messaging.open();
-  const { events, received } = messaging;
-  const read = [...received];
-  if (runtime.server.registry.consumers.size > 0) read.push(events);
+  const { registry } = runtime.server;
+  const read = usesMessages(registry) ? [...messaging.received] : [];
+  if (registry.consumers.size > 0) read.push(messaging.events);
+  if (registry.receivers.size > 0) read.push(messaging.others);
   const queues: Workers[] = [];
   for (const queue of read)
     queues.push(await startQueueWorker(runtime, adapters, messaging, queue));

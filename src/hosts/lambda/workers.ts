@@ -23,7 +23,7 @@ export type LambdaQueueHandler = (
 ) => Promise<SQSBatchResponse>;
 
 /**
- * Creates one Lambda function that consumes events and runs jobs, for both queues. It returns the
+ * Creates one Lambda function that consumes events and runs jobs, for all queues. It returns the
  * messages to retry, so the event source mapping needs `ReportBatchItemFailures`. On an ordered
  * queue, it also returns the messages after a failed one in the same group. Set the visibility
  * timeout of the queues to six times the function's timeout: the function does not extend it.
@@ -68,7 +68,7 @@ async function consume(
     [...records].flatMap(([arn, of]) => {
       const name = arn.slice(arn.lastIndexOf(":") + 1);
       const queue =
-        [messaging.events, messaging.jobs, messaging.fairJobs].find(
+        [messaging.events, messaging.jobs, messaging.fairJobs, messaging.others].find(
           (known) => known.name === name,
         ) ?? messaging.queue(name);
       // A standard queue's groups serve only fairness, so a failed message does not block others.

@@ -74,7 +74,7 @@ export function createMessageGuard({
     admit: async (read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void> => {
       meet(queue);
       const isJob = "job" in read;
-      if (queue.holds !== undefined && isJob !== (queue.holds === "jobs")) {
+      if (queue.holds !== undefined && queue.holds !== (isJob ? "jobs" : "events")) {
         throw new PermanentError(
           `${isJob ? "a job" : "an event"} is not taken from the queue of ${queue.holds}`,
         );

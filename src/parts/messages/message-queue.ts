@@ -28,8 +28,11 @@ export interface MessageQueue {
   /** Whether it keeps the order of a group. */
   readonly isOrdered: boolean;
   readonly isTraced?: boolean;
-  /** Other messages are refused. If it is unknown (`undefined`), both kinds are accepted. */
-  readonly holds: "events" | "jobs" | undefined;
+  /**
+   * Other messages are refused. Messages in a queue of `others` never count as messages of this
+   * server. If it is unknown (`undefined`), events and jobs are accepted.
+   */
+  readonly holds: "events" | "jobs" | "others" | undefined;
   url(): Promise<string>;
   /**
    * Returns the message's ID. On an ordered queue, which needs a `deduplicationId`, a duplicate

@@ -2,6 +2,7 @@ import { sortedBy } from "../../app/openapi/canonical.ts";
 import {
   type Contract,
   type LockedEvent,
+  type LockedReceiver,
   type LockedSchedule,
   nameOf,
   routeText,
@@ -34,6 +35,10 @@ export function contractChanges(before: Contract, after: Contract): readonly Cha
       removal: "consumer",
       changes: (was, is, where) =>
         partChanges("message", was.message, is.message, `${where} message`),
+    }),
+    ...entryChanges("receiver", before.receivers ?? [], after.receivers ?? [], {
+      key: nameOf,
+      changes: receiverChanges,
     }),
     ...entryChanges("consumer", before.consumers, after.consumers, {
       key: ({ name, event }) => `${name} of ${event}`,
@@ -83,6 +88,15 @@ function eventChanges(before: LockedEvent, after: LockedEvent, where: string): C
   return [
     ...changed(text(before), text(after), where, "event-kept-changed"),
     ...partChanges("payload", before.payload, after.payload, `${where} payload`),
+  ];
+}
+
+/** Others do not learn that an event no longer fits, so it must not break silently. */
+function receiverChanges(before: LockedReceiver, after: LockedReceiver, where: string): Change[] {
+  const text = ({ event, bus }: LockedReceiver) => `${event} on ${bus}`;
+  return [
+    ...changed(text(before), text(after), where, "receiver-changed"),
+    ...partChanges("job", before.input, after.input, `${where} input`),
   ];
 }
 

@@ -13,6 +13,7 @@ import type { ServerOptions } from "../../app/registry/options.ts";
 import { type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { StreamForm } from "../../parts/http/streamed-output.ts";
+import { receivedName } from "../../parts/messages/received-event.ts";
 import { leastKeptSeconds, type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import { isScheme } from "../../parts/webhooks/scheme.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
@@ -27,6 +28,8 @@ export interface Contract {
   readonly events: readonly LockedEvent[];
   readonly jobs: readonly { readonly name: string; readonly input: JsonSchema }[];
   readonly channels: readonly { readonly name: string; readonly message: JsonSchema }[];
+  /** Absent if there are none, so that older versions read the lock. */
+  readonly receivers?: readonly LockedReceiver[];
   /** A consumer's name identifies the events that it has handled. */
   readonly consumers: readonly { readonly name: string; readonly event: string }[];
   readonly schedules: readonly LockedSchedule[];
@@ -62,6 +65,11 @@ export interface LockedEvent {
   readonly payload: JsonSchema;
 }
 
+/** A receiver's name identifies the events that it has handled. */
+export interface LockedReceiver extends Readonly<Record<"name" | "event" | "bus", string>> {
+  readonly input: JsonSchema;
+}
+
 export type LockedSchedule = Readonly<Record<"name" | "cron" | "timeZone" | "missed", string>>;
 
 export async function contractOf(server: DeclaredServer, from: string) {
@@ -78,6 +86,14 @@ async function lockedContract(
 ): Promise<Contract> {
   const { basePath = "", once } = options;
   const inputOf = (schema: StandardSchemaV1, where: string) => reader.read(schema, "input", where);
+  const receivers = await locked(
+    registry.receivers.values(),
+    async ({ name, bus, input, ...of }) => ({
+      ...{ name, event: receivedName(of), bus },
+      input: await inputOf(input, `receiver ${name} input`),
+    }),
+    nameOf,
+  );
   return {
     format: contractFormat,
     routes: await locked(
@@ -109,6 +125,7 @@ async function lockedContract(
       }),
       nameOf,
     ),
+    ...(receivers.length > 0 && { receivers }),
     consumers: await locked(
       registry.consumers.values(),
       ({ name, type }) => ({ name, event: type }),
@@ -194,7 +211,8 @@ export function readContract(text: string): Contract {
     );
   if (format !== contractFormat)
     throw new Error("it has no format; keelson contract write makes one");
-  const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
+  const optional = Object(read)["receivers"] === undefined ? [] : [receiverList];
+  const wrong = [...lists, ...optional].find(([name, ...ids]) => !hasList(read, name, ids));
   if (wrong !== undefined)
     throw new Error(`its ${wrong[0]} are not a list that keelson has written; write it again`);
   // Safe cast: the format is known, and each entry has its identifying members.
@@ -211,6 +229,7 @@ const lists = [
   ["schedules", "name"],
   ["keys", "id"],
 ] as const;
+const receiverList = ["receivers", "name", "event", "bus"] as const;
 
 function hasList(read: unknown, name: string, ids: readonly string[]) {
   const list = Object(read)[name];

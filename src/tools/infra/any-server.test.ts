@@ -31,6 +31,7 @@ test("any server's template refers only to existing names, grants nothing too br
       "job",
       "channel",
       "schedule",
+      "receiver",
       "query",
       "write",
       "config",
@@ -155,6 +156,12 @@ function featureOf(has: ReadonlySet<string>): Feature {
         r.channel("pigeon", { input: z.object({}), send: async () => undefined });
       if (has.has("schedule"))
         r.schedule("bed.count", { cron: "0 3 * * *", handler: async () => undefined });
+      if (has.has("receiver"))
+        r.receive("bed.flooded", {
+          ...{ source: "aws.iot", detailType: "Flood" },
+          input: z.object({}),
+          handler: async () => undefined,
+        });
       if (has.has("query")) r.query("bed.show", { route: "GET /beds/:id", ...everyone });
       if (has.has("write")) r.write("bed.dig", { route: "POST /beds", ...everyone });
       if (has.has("config")) r.config({ keys: { most: createTenantConfig("number", {}) } });

@@ -50,6 +50,7 @@ function dataMistakes(needs: Needs, template: ComparedTemplate) {
     needs.bus && messageIds.bus,
     needs.events && messageIds.events.queue,
     needs.jobs && messageIds.jobs.queue,
+    needs.received && messageIds.received.queue,
   ];
   return [
     ...needs.tables.flatMap((table) => tableMistakes(table, template)),

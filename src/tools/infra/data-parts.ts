@@ -1,4 +1,5 @@
 import { outboxTable } from "../../app/handlers/table.ts";
+import type { ReceivedRule } from "../../aws/messaging/rules.ts";
 import { attributeDefinitions, indexDescription, keySchema } from "../../aws/tables/tables.ts";
 import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import { queueTimeoutSeconds } from "./functions.ts";
@@ -29,6 +30,7 @@ export const messageIds = {
   events: { queue: "EventQueue", dead: "EventDeadQueue" },
   jobs: { queue: "JobQueue", dead: "JobDeadQueue" },
   "fair-jobs": { queue: "FairJobQueue", dead: "FairJobDeadQueue" },
+  received: { queue: "ReceivedQueue", dead: "ReceivedDeadQueue" },
 } as const;
 
 /** A permanent table is recoverable, protected against deletion, and outlives the stack. */
@@ -63,15 +65,16 @@ export function tableParts(table: NeededTable) {
   ];
 }
 
-export function messageParts({ bus, events, jobs, fair }: Needs) {
+export function messageParts({ bus, events, jobs, fair, received }: Needs) {
   return [
     ...(bus === undefined ? [] : busParts(bus)),
     // Consumers only consume declared events, so without a bus there is no event queue.
     ...(bus === undefined || events === undefined
       ? []
-      : [rulePart(bus), ...queueParts(events, fromRule)]),
+      : [rulePart(bus), ...queueParts(events, fromRules(messageIds.rule))]),
     ...(jobs === undefined ? [] : queueParts(jobs)),
     ...(fair === undefined || fair.mode === "off" ? [] : queueParts(fair.queue)),
+    ...(received === undefined ? [] : receivedParts(received)),
   ];
 }
 
@@ -95,6 +98,22 @@ function rulePart({ rule: { name, pattern, targetId }, isFair }: NeededBus) {
     EventPattern: pattern,
     Targets: [{ ...target, ...grouped }],
   });
+}
+
+function receivedParts({ queue, rules }: NonNullable<Needs["received"]>) {
+  const ids = messageIds.received;
+  const idOf = ({ id }: ReceivedRule) => `ReceivedRule${id}`;
+  const ruleParts = rules.map((rule) =>
+    resource(idOf(rule), "AWS::Events::Rule", {
+      Name: substituted(rule.name),
+      EventBusName: rule.bus,
+      EventPattern: rule.pattern,
+      Targets: [
+        { Id: rule.targetId, Arn: arnRef(ids.queue), DeadLetterConfig: { Arn: arnRef(ids.dead) } },
+      ],
+    }),
+  );
+  return [...ruleParts, ...queueParts(queue, fromRules(...rules.map(idOf)))];
 }
 
 /**
@@ -156,14 +175,15 @@ function policyPart(id: string, allowed: Value | undefined) {
   });
 }
 
-function fromRule(id: string) {
-  return {
+function fromRules(...rules: readonly string[]) {
+  const sources: Value = rules.length > 1 ? rules.map(arnRef) : arnRef(String(rules[0]));
+  return (id: string): Value => ({
     Effect: "Allow",
     Principal: { Service: "events.amazonaws.com" },
     Action: "sqs:SendMessage",
     Resource: arnRef(id),
-    Condition: { ArnEquals: { "aws:SourceArn": arnRef(messageIds.rule) } },
-  };
+    Condition: { ArnEquals: { "aws:SourceArn": sources } },
+  });
 }
 
 /** ARN in this account and region. `resource` may contain placeholders of `Fn::Sub`. */

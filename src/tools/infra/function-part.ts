@@ -1,5 +1,5 @@
 import { isolationVariable } from "../../app/registry/declared-server.ts";
-import { fairModeVariable } from "../../aws/messaging/messaging.ts";
+import { fairModeVariable } from "../../aws/messaging/names.ts";
 import type { DataPlace } from "./data-parts.ts";
 import type { NeededFunction } from "./functions.ts";
 import { type Needs, queuesOf } from "./needs.ts";

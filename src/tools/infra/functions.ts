@@ -4,7 +4,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { isRateLimited } from "../../app/registry/expected-code.ts";
 import { handlerRunners, type Reach, type Runner, reachOf } from "../../app/registry/reach.ts";
 import { type Registry, type RoutedHandler, routed } from "../../app/registry/registry.ts";
-import type { Needs } from "./needs.ts";
+import { type Needs, queuesOf } from "./needs.ts";
 
 /** One function for all routes, or one per handler with a route. */
 export type Shape = "one" | "each";
@@ -55,15 +55,17 @@ const ofSchedules = { calledBy: "minute", timeoutSeconds: 300 } as const;
 /** @throws Error if a handler's name is too long. */
 export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
   const { registry } = server;
-  const { consumers, jobs, schedules, features } = registry;
+  const { consumers, jobs, receivers, schedules, features } = registry;
   const consuming = [
-    ...[...consumers.values(), ...jobs.values()].map(({ feature }) => feature),
+    ...[...consumers.values(), ...jobs.values(), ...receivers.values()].map(
+      ({ feature }) => feature,
+    ),
     ...features.filter(({ channels }) => channels.length > 0).map(({ name }) => name),
   ];
-  // Any consumer may take from a declared rate limit.
-  const mayWait = [...consumers.values()].some(
-    ({ concurrency }) => concurrency !== undefined || registry.rateLimits.size > 0,
-  );
+  // Any consumer or receiver may take from a declared rate limit.
+  const mayWait =
+    [...consumers.values()].some(({ concurrency }) => concurrency !== undefined) ||
+    (registry.rateLimits.size > 0 && consumers.size + receivers.size > 0);
   const waits: Duty[] = mayWait ? ["wait"] : [];
   const firing = [...schedules.values()].map(({ feature }) => feature);
   return [
@@ -71,7 +73,7 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
       ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one))
       : []),
     httpFunction(server, needs, shape),
-    ...(needs.events === undefined && needs.jobs === undefined
+    ...(queuesOf(needs).length === 0
       ? []
       : [
           {

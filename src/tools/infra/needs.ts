@@ -8,7 +8,13 @@ import {
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { ServerOptions } from "../../app/registry/options.ts";
 import { allTables, type Registry, usesMessages } from "../../app/registry/registry.ts";
-import { eventRule, maxReceives, messagingNames } from "../../aws/messaging/messaging.ts";
+import { messagingNames } from "../../aws/messaging/names.ts";
+import {
+  eventRule,
+  maxReceives,
+  type ReceivedRule,
+  receivedRules,
+} from "../../aws/messaging/rules.ts";
 import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging/sqs-queue.ts";
 import type { RequiredTable } from "../../aws/tables/tables.ts";
 import { namesTokens } from "../../base/identity/auth-options.ts";
@@ -37,6 +43,10 @@ export interface Needs {
   /** The fair queue of jobs. With `off`, the server neither needs nor reads it. */
   readonly fair: { readonly mode: FairMode; readonly queue: NeededQueue } | undefined;
   readonly bus: NeededBus | undefined;
+  /** Queue of events of others, and the rules that fill it. */
+  readonly received:
+    | { readonly queue: NeededQueue; readonly rules: readonly ReceivedRule[] }
+    | undefined;
   readonly parameters: {
     /** Path of override parameters: `/app` for `/app/<feature>/<key name>`. */
     readonly overrides: string | undefined;
@@ -77,6 +87,13 @@ export function needsOf(
       registry.events.size > 0
         ? { ...neededBus(names.bus, source, consumed), isFair: fair === "events" }
         : undefined,
+    received:
+      registry.receivers.size > 0
+        ? {
+            queue: neededQueue("received", names.received),
+            rules: receivedRules(registry.receivers.values(), queueName(names.received)),
+          }
+        : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
     hasAuthSecret: !namesTokens(options.auth) && options.auth?.resolve === undefined,
     hasQuotas: registry.quotas.size > 0,
@@ -115,6 +132,7 @@ const queueVariables = {
   events: "KEELSON_EVENT_QUEUE",
   jobs: "KEELSON_JOB_QUEUE",
   "fair-jobs": "KEELSON_FAIR_JOB_QUEUE",
+  received: "KEELSON_RECEIVED_QUEUE",
 } as const;
 
 export function neededQueue(kind: keyof typeof queueVariables, name: string) {
@@ -130,7 +148,7 @@ export function neededQueue(kind: keyof typeof queueVariables, name: string) {
   };
 }
 
-export function queuesOf({ events, jobs, fair }: Needs): NeededQueue[] {
+export function queuesOf({ events, jobs, fair, received }: Needs): NeededQueue[] {
   const fairJobs = fair?.mode === "off" ? undefined : fair?.queue;
-  return [events, jobs, fairJobs].filter((queue) => queue !== undefined);
+  return [events, jobs, fairJobs, received?.queue].filter((queue) => queue !== undefined);
 }

@@ -11,6 +11,11 @@ export function longestFunctionPrefix(functions: readonly { readonly name: strin
   return 64 - Math.max(...functions.map(({ name }) => `-${name}`.length));
 }
 
+/** Names of rules have at most 64 characters. */
+export function longestRulePrefix(rules: readonly { readonly name: string }[]) {
+  return 64 - Math.max(...rules.map(({ name }) => name.length - namePrefix.length));
+}
+
 export function nameParameter(prefix: string, stage: string, longest: number) {
   const name = `${prefix.replaceAll(".", "-")}-${stage}`;
   if (name.length > longest)

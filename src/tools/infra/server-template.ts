@@ -13,6 +13,7 @@ import {
   dataParameters,
   longestDataPrefix,
   longestFunctionPrefix,
+  longestRulePrefix,
   nameParameter,
   namePrefix,
 } from "./parameters.ts";
@@ -63,7 +64,11 @@ export function serverTemplate(
 ): Template {
   const needs = needsOf(server, { prefix: namePrefix, fair });
   const functions = part === "data" ? [] : functionsOf(server, needs, shape);
-  const longest = Math.min(longestDataPrefix, longestFunctionPrefix(functions));
+  const longest = Math.min(
+    longestDataPrefix,
+    longestFunctionPrefix(functions),
+    longestRulePrefix(needs.received?.rules ?? []),
+  );
   const template = templateOf(descriptions[part], [
     nameParameter(server.options.dynamodb?.prefix ?? "keelson", stage, longest),
     ...customerKeyParts,

@@ -73,10 +73,11 @@ const ofApiKeys = startingWith(secretPartition, keyPartition);
 const ofRates = startingWith(ratePartition);
 const leave: Grant = ["Publish", dynamodb("DeleteItem", "PutItem"), outbox];
 const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
+const holdsJobs: ReadonlySet<NeededQueue["kind"]> = new Set(["jobs", "fair-jobs"]);
 const enqueue: Grant = [
   "Enqueue",
   ["sqs:SendMessage"],
-  (place, queues) => queues.filter(({ kind }) => kind !== "events").map(place.queueArn),
+  (place, queues) => queues.filter(({ kind }) => holdsJobs.has(kind)).map(place.queueArn),
 ];
 const sweep: Grant = ["SweepOutbox", dynamodb("DeleteItem", "PutItem", "Query"), outbox];
 
@@ -129,12 +130,12 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       (place, queues) => queues.map(place.deadQueueArn),
     ],
   ],
-  // An event above the limit of its consumer is sent again. A job needs `enqueue` or `later`.
+  // An event above the limit of its consumer or receiver is sent again. A job needs `enqueue` or `later`.
   wait: [
     [
       "SendAgain",
       ["sqs:SendMessage"],
-      (place, queues) => queues.filter(({ kind }) => kind === "events").map(place.queueArn),
+      (place, queues) => queues.filter(({ kind }) => !holdsJobs.has(kind)).map(place.queueArn),
     ],
   ],
   "read-stream": [

@@ -2,6 +2,7 @@ export type { JobMessage } from "../../parts/messages/job-message.ts";
 export type { TestCallOptions } from "./app/call-handler.ts";
 export { type Caller, type TestTokenOptions, testToken } from "./app/caller.ts";
 export { CrashError, type Fault, type Faults } from "./app/faults.ts";
+export type { OthersEvent } from "./app/settle.ts";
 export {
   startTestApp,
   type TestApp,

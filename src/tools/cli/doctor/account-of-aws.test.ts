@@ -4,7 +4,7 @@ import { SQSClient } from "@aws-sdk/client-sqs";
 import { afterEach, describe, expect, test } from "vitest";
 import { type StubAnswer, type StubAws, stubAws } from "../../../../test/support/stub-aws.ts";
 import { configTable, onceTable, outboxTable } from "../../../app/handlers/table.ts";
-import { eventRule } from "../../../aws/messaging/messaging.ts";
+import { eventRule } from "../../../aws/messaging/rules.ts";
 import type { FairMode } from "../../../parts/messages/job-route.ts";
 import { neededQueue, neededTable } from "../../infra/needs.ts";
 import { busChecks } from "./bus.ts";

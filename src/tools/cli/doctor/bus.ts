@@ -5,7 +5,7 @@ import {
   type ListRulesResponse,
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
-import type { NeededBus } from "../../infra/needs.ts";
+import type { NeededBus, Needs } from "../../infra/needs.ts";
 import {
   after,
   asked,
@@ -26,25 +26,60 @@ export function busChecks(
   needed: NeededBus,
   { queue, place: queues }: { readonly queue: AskedQueue | undefined; readonly place: Place },
 ): Check[] {
-  const describe = new DescribeEventBusCommand({ Name: needed.name });
-  const find = asked(() => unlessMissing(() => place.send(describe, needed.name)));
-  const bus = { name: `bus ${needed.name}`, find };
-  const isThere = check(bus.name, async () =>
-    (await find())
-      ? fine("it is there")
-      : wrong("it does not exist", place.aws("create-event-bus", { name: needed.name })),
-  );
+  const bus = askedBus(place, needed.name);
+  const isThere = isThereCheck(place, bus);
   if (queue === undefined) return [isThere];
   return [
     isThere,
     check(`${bus.name}: rules`, () =>
       after(bus, () => after(queue, (found) => rulesOutcome(place, needed, found))),
     ),
-    check(`${queue.name}: policy`, () => after(queue, (found) => policyOutcome(queues, found))),
+    policyCheck(queues, queue),
   ];
 }
 
-async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue) {
+/** Checks the rules for events of others, which may come from several buses. */
+export function receivedChecks(
+  place: Bus,
+  { rules }: NonNullable<Needs["received"]>,
+  { queue, place: queues }: { readonly queue: AskedQueue; readonly place: Place },
+): Check[] {
+  const buses = [...new Set(rules.map(({ bus }) => bus))].map((name) => askedBus(place, name));
+  return [
+    ...buses.map((bus) => isThereCheck(place, bus)),
+    ...rules.map(({ bus: name, source, detailType, ...rule }) => {
+      const wanted = { name, source, consumed: [detailType], rule };
+      return check(`bus ${name}: ${detailType} of ${source}`, () =>
+        after(queue, (found) => rulesOutcome(place, wanted, found)),
+      );
+    }),
+    policyCheck(queues, queue),
+  ];
+}
+
+function askedBus(place: Bus, of: string) {
+  const describe = new DescribeEventBusCommand({ Name: of });
+  const find = asked(() => unlessMissing(() => place.send(describe, of)));
+  return { name: `bus ${of}`, of, find };
+}
+
+function isThereCheck(place: Bus, { name, of, find }: ReturnType<typeof askedBus>) {
+  return check(name, async () =>
+    (await find())
+      ? fine("it is there")
+      : wrong("it does not exist", place.aws("create-event-bus", { name: of })),
+  );
+}
+
+function policyCheck(queues: Place, queue: AskedQueue) {
+  return check(`${queue.name}: policy`, () =>
+    after(queue, (found) => policyOutcome(queues, found)),
+  );
+}
+
+type WantedRule = Pick<NeededBus, "name" | "source" | "consumed" | "rule">;
+
+async function rulesOutcome(place: Bus, bus: WantedRule, queue: FoundQueue) {
   const rules = await rulesOf(place, bus.name);
   const targets = await Promise.all(rules.map(({ name }) => targetsOf(place, bus.name, name)));
   const routing = rules.filter((_, index) => targets[index]?.includes(queue.arn));

@@ -104,6 +104,51 @@ test("a server with tenant isolation is checked for its role", async () => {
   expect(of(await look(), "isolation")).toBeUndefined();
 });
 
+test("a server that receives events of others is checked for their buses, rules and queue", async () => {
+  const boxes = defineFeature("boxes", (r) => {
+    const given = { source: "aws.s3", input: z.object({}), handler: async () => undefined };
+    r.receive("box.filled", { ...given, detailType: "Object Created" });
+    r.receive("box.counted", { ...given, detailType: "Object Created" });
+    r.receive("box.paid", { ...given, source: "billing", detailType: "Paid", bus: "partners" });
+  });
+  const server = buildServer({ features: [boxes], environment: "production" });
+  const own = await startTestApp(buildServer({ features: [boxes] }));
+  try {
+    const shown = (findings: readonly Finding[]) =>
+      findings
+        .filter(({ name }) => /bus|received/.test(name))
+        .map(({ status, name }) => `${status} ${name}`);
+    const names = [
+      "queue keelson-received",
+      "queue keelson-received: dead letters",
+      "bus default",
+      "bus partners",
+      "bus default: Object Created of aws.s3",
+      "bus partners: Paid of billing",
+      "queue keelson-received: policy",
+    ];
+    expect(shown(await look(own.env, server))).toEqual(
+      names.map((name) => `${name.endsWith("policy") ? "skip" : "ok"} ${name}`),
+    );
+    const endpoint = await stub({
+      DescribeEventBus: { error: "ResourceNotFoundException" },
+      ListRules: { Rules: [] },
+    });
+    const findings = await look({ ...own.env, AWS_ENDPOINT_URL_EVENTBRIDGE: endpoint }, server);
+    expect(of(findings, "bus partners")).toMatchObject({
+      status: "fail",
+      fix: [expect.stringContaining("create-event-bus")],
+    });
+    const rules = of(findings, "bus default: Object Created of aws.s3");
+    expect(rules?.message).toContain("nothing brings Object Created to arn:");
+    expect(rules?.fix.join(" ")).toMatch(
+      /put-rule .*--event-bus-name default --name keelson-received-[0-9a-f]{8} .*aws\.s3.*Object Created/,
+    );
+  } finally {
+    await own.close();
+  }
+});
+
 describe("a server with everything it needs", () => {
   test("passes all checks in a fixed order, and checks that an emulator does not support are skipped", async () => {
     const findings = await look();

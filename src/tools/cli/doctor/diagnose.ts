@@ -5,15 +5,15 @@ import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { openParameters } from "../../../aws/clients/ssm.ts";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { Variables } from "../../../base/process/environment.ts";
-import { needsOf, queuesOf } from "../../infra/needs.ts";
+import { type NeededQueue, needsOf, queuesOf } from "../../infra/needs.ts";
 import { inTime } from "../setup/define-command.ts";
 import { accountChecks } from "./account.ts";
-import { busChecks } from "./bus.ts";
+import { busChecks, receivedChecks } from "./bus.ts";
 import { type Check, type Outcome, outcomeOf } from "./outcome.ts";
 import { parameterChecks, ringlessChecks } from "./parameters.ts";
 import { placeOf, type ServiceName, withClient } from "./place.ts";
 import { isolationChecks, messageChecks } from "./protection.ts";
-import { askedQueue, fairCheck, queueChecks } from "./queues.ts";
+import { type AskedQueue, askedQueue, fairCheck, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
 export interface Finding extends Outcome {
@@ -47,9 +47,10 @@ export async function diagnose(
   try {
     // Like a server on an emulator, which does not run together with an older version.
     const needs = needsOf(server, { env, fair: sqs.isEmulator ? "send" : "off" });
-    const { tables, bus, parameters, isIsolated } = needs;
+    const { tables, bus, received, parameters, isIsolated } = needs;
     const queues = queuesOf(needs).map((queue) => askedQueue(queuesAt, queue));
-    const events = queues.find(({ wanted }) => wanted.kind === "events");
+    const queueOf = (kind: NeededQueue["kind"]) =>
+      queues.find(({ wanted }) => wanted.kind === kind);
     const checks: Check[] = [
       ...accountChecks(timed, clock, tables[0].tableName),
       ...tables.flatMap((table) => tableChecks(tablesAt, table)),
@@ -59,7 +60,14 @@ export async function diagnose(
       ...(isIsolated ? isolationChecks(server, env, sts) : []),
       ...queues.flatMap((queue) => queueChecks(queuesAt, queue)),
       ...(needs.fair === undefined ? [] : [fairCheck(queuesAt, needs.fair)]),
-      ...(bus === undefined ? [] : busChecks(busAt, bus, { queue: events, place: sqs })),
+      ...(bus === undefined ? [] : busChecks(busAt, bus, { queue: queueOf("events"), place: sqs })),
+      ...(received === undefined
+        ? []
+        : receivedChecks(busAt, received, {
+            // Safe cast: the queue is one of `queuesOf`.
+            queue: queueOf("received") as AskedQueue,
+            place: sqs,
+          })),
     ];
     return await Promise.all(checks.map((check) => carriedOut(check, timeoutMs)));
   } finally {

@@ -1,5 +1,5 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
-import { fairModeVariable } from "../../../aws/messaging/messaging.ts";
+import { fairModeVariable } from "../../../aws/messaging/names.ts";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import { serviceSizes } from "../../../base/sizes/service-sizes.ts";
 import type { NeededQueue, Needs } from "../../infra/needs.ts";

@@ -48,6 +48,31 @@ describe("a trace", () => {
     expect([says, stuck]).toEqual(["Nothing is stuck.", undefined]);
   });
 
+  test("of an event of others begins with the event, which is its own cause", () => {
+    const own = { requestId: "o1", origRequestId: "o1", trace_id: "t2" };
+    const handler = "uploads.upload.stored";
+    const received = { ...own, causedBy: "o1", eventId: "o1", handler };
+    const event = "aws.s3 Object Created";
+    const scan = { ...own, causedBy: "o1", jobId: "j9", handler: "uploads.upload.scan" };
+    const records = [
+      { ...received, msg: "job.enqueued", job: scan.handler, enqueuedId: "j9", time: at(3) },
+      ended({ ...received, msg: "event.completed", event }, 5),
+      ended({ ...scan, msg: "job.completed" }, 9),
+      // The line that names its sender is lost.
+      ended({ ...scan, msg: "job.completed", jobId: "j8" }, 10),
+    ];
+    const consumers = { [event]: [handler, "uploads.upload.audited"] };
+    const { roots } = build(records, { id: "o1", consumers });
+    expect(outline(roots)).toEqual([
+      `event ${event} dispatched`,
+      `  consumer ${handler} done`,
+      "    job uploads.upload.scan done",
+      "  consumer uploads.upload.audited not-seen",
+      "  job uploads.upload.scan done",
+    ]);
+    expect(build(records, { id: "j8", consumers }).roots).toEqual(roots);
+  });
+
   test.each(["r1", "e1", "j1", "t1"])("is found by each of its IDs: %s", (id) => {
     expect(build(chain, { id }).roots).toEqual(build(chain).roots);
   });

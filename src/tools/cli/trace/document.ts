@@ -8,6 +8,7 @@ import { dynamoOutbox } from "../../../aws/stores/outbox-store.ts";
 import { dynamoSteps } from "../../../aws/stores/step-store.ts";
 import { embeddedDirectory, type Variables } from "../../../base/process/environment.ts";
 import { servedFrom } from "../../../embedded/service/data-directory.ts";
+import { receivedName } from "../../../parts/messages/received-event.ts";
 import { type CommandContext, inTime, messageOf } from "../setup/define-command.ts";
 import { awsPlace, withDatabase } from "../setup/its-server.ts";
 import { buildTrace } from "./build-trace.ts";
@@ -51,7 +52,11 @@ export async function traceDocument(
     const { lines, broken, leftOut, lastMs } = await logs.find(id, progress);
     const mentions = broken === 1 ? "line mentions" : "lines mention";
     const notes = broken > 0 ? [`${broken} ${mentions} it and cannot be read.`] : [];
-    const consumers = Map.groupBy(server.registry.consumers.values(), ({ type }) => type);
+    const { consumers: own, receivers } = server.registry;
+    const consumers = new Map<string, readonly { readonly name: string }[]>([
+      ...Map.groupBy(own.values(), ({ type }) => type),
+      ...Map.groupBy(receivers.values(), receivedName),
+    ]);
     const build = (nowMs: number, facts: TableFacts) =>
       buildTrace({ id, lines, consumers, facts, nowMs });
     const nowMs = clock.now();

@@ -75,9 +75,10 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>) {
     if (first !== undefined) continue;
     const missing = indirect.get(id);
     if (missing !== undefined) putBelow(missing, { subject, isIndirect: true });
-    if (cause === undefined) continue;
+    // An event of another sender is its own cause, and the root of its tree.
+    if (cause === undefined || (cause.causedBy === id && subject.kind === "event")) continue;
     const { causedBy, origin } = cause;
-    if (causedBy === origin.requestId) {
+    if (causedBy === origin.requestId && !subjects.has(causedBy)) {
       putBelow(originOf(origin), { subject });
       continue;
     }

@@ -1,10 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { usesMessages } from "../../../app/registry/registry.ts";
+import { type Registry, usesMessages, usesQueues } from "../../../app/registry/registry.ts";
 import { consumeEvent, processMessage, runJob } from "../../../app/run/process-message.ts";
+import { receiveEvent } from "../../../app/run/receive-event.ts";
 import { consumeOnce } from "../../../app/run/task.ts";
+import type { Adapters, Messaging } from "../../../app/runtime/adapters.ts";
+import type { Runtime } from "../../../app/runtime/runtime.ts";
+import type { TaskOutcome } from "../../../app/schedules/schedules.ts";
 import { readEnvelope, type SharedEvent } from "../../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../../parts/messages/job-message.ts";
 import { isOrdered, type MessageQueue } from "../../../parts/messages/message-queue.ts";
+import { readReceived } from "../../../parts/messages/received-event.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 import type { TestStack } from "./test-stack.ts";
@@ -26,8 +31,7 @@ export async function settle(
 ): Promise<void> {
   const { runtime, adapters } = process;
   const { registry } = runtime.server;
-  const messaging = usesMessages(registry) ? await adapters.messaging.open() : undefined;
-  const queues = messaging === undefined ? [] : [messaging.events, ...messaging.received];
+  const queues = usesQueues(registry) ? queuesOf(registry, await adapters.messaging.open()) : [];
   // Loaded lazily, because only servers with schedules need the module.
   const { createSchedules } =
     registry.schedules.size === 0 ? {} : await import("../../../app/schedules/schedules.ts");
@@ -36,9 +40,9 @@ export async function settle(
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
-    messaging === undefined
-      ? { dispatched: 0, left: 0, setAside: 0 }
-      : (await runtime.runs.open()).outbox.sweep({ graceMs: 0 });
+    usesMessages(registry)
+      ? (await runtime.runs.open()).outbox.sweep({ graceMs: 0 })
+      : { dispatched: 0, left: 0, setAside: 0 };
 
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
@@ -110,13 +114,42 @@ export async function settle(
   if (lost) throw new Error(`app.settled: ${lost}`);
 }
 
+function queuesOf(registry: Registry, { events, received, others }: Messaging): MessageQueue[] {
+  const own = usesMessages(registry) ? [events, ...received] : [];
+  return registry.receivers.size > 0 ? [...own, others] : own;
+}
+
+/** Event of another sender, in the form in which EventBridge puts it into a queue. */
+export interface OthersEvent {
+  readonly source: string;
+  readonly "detail-type": string;
+  readonly detail: object;
+  /** Default: a new one. */
+  readonly id?: string;
+  /** In ISO 8601. Default: empty, like `account` and `region`. */
+  readonly time?: string;
+  readonly account?: string;
+  readonly region?: string;
+  readonly resources?: readonly string[];
+}
+
 export async function deliverAgain(
   { runtime, adapters }: Pick<TestProcess, "runtime" | "adapters">,
-  message: SharedEvent | JobMessage,
+  message: SharedEvent | JobMessage | OthersEvent,
 ): Promise<"processed" | "skipped" | "handed-back"> {
-  const outcome = await ("jobId" in message
-    ? runJob(runtime, adapters, message)
-    : consumeEvent(runtime, adapters, readEnvelope(JSON.stringify(message))));
+  const outcome = await deliver(runtime, adapters, message);
   if (outcome.kind === "failed") throw outcome.error;
   return outcome.kind;
+}
+
+async function deliver(
+  runtime: Runtime,
+  adapters: Adapters,
+  message: SharedEvent | JobMessage | OthersEvent,
+): Promise<TaskOutcome> {
+  if ("jobId" in message) return runJob(runtime, adapters, message);
+  if (!("detail-type" in message))
+    return consumeEvent(runtime, adapters, readEnvelope(JSON.stringify(message)));
+  const { event } = readReceived(JSON.stringify({ id: crypto.randomUUID(), ...message }));
+  return receiveEvent(runtime, adapters, event);
 }

@@ -12,7 +12,7 @@ import type { JobMessage } from "../../../parts/messages/job-message.ts";
 import { callHandler, type TestCallOptions, testContext } from "./call-handler.ts";
 import { type Caller, type TestTokenOptions, tokenOf } from "./caller.ts";
 import { createCallWatch, type Faults, type Gate } from "./faults.ts";
-import { deliverAgain, settle } from "./settle.ts";
+import { deliverAgain, type OthersEvent, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
 import {
   type Following,
@@ -80,13 +80,15 @@ export interface TestApp {
   /** Messages sent by channels so far, each once. */
   readonly deliveries: readonly SentDelivery[];
   /**
-   * Redelivers an event or a job.
+   * Redelivers an event or a job, or delivers an event of another sender to `r.receive`.
    *
    * @returns `processed` if any consumer ran, `handed-back` if another worker is running it,
    * `skipped` if everything is already done.
    * @throws the error of the consumer or the job.
    */
-  deliver(message: SharedEvent | JobMessage): Promise<"processed" | "skipped" | "handed-back">;
+  deliver(
+    message: SharedEvent | JobMessage | OthersEvent,
+  ): Promise<"processed" | "skipped" | "handed-back">;
   /**
    * Runs due schedules and processes messages until no event, job, outbox row or delivery is left.
    * The app consumes messages only during this call. The call advances the clock to the next retry,

@@ -83,6 +83,8 @@ export async function startTestProcess(
   serverInternals(server).started = true;
   await server.ready();
   const adapters = await runtime.adapters.open();
+  // So that events that a test puts on a bus reach their queue.
+  if (runtime.server.registry.receivers.size > 0) await adapters.messaging.open();
   warnOfLooseOutputs(runtime);
   const { http } = createHttpServer(runtime, {});
   if (following !== undefined) followRequests(http, following);

@@ -46,6 +46,7 @@ export async function startTestStack(server: Server): Promise<TestStack> {
     KEELSON_EVENT_BUS: own,
     KEELSON_EVENT_QUEUE: `${own}-events`,
     KEELSON_JOB_QUEUE: `${own}-jobs.fifo`,
+    KEELSON_RECEIVED_QUEUE: `${own}-received`,
   };
   const tables = names.map((name) => `${own}-${name}`);
   const close = () => deleteTables({ endpoint, ...accountOf(env) }, tables);

@@ -1,0 +1,128 @@
+import { errorLog } from "../../base/errors/describe.ts";
+import { isPermanent } from "../../base/errors/errors.ts";
+import {
+  backoffMs,
+  type MessageQueue,
+  type QueueMessage,
+} from "../../parts/messages/message-queue.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { TaskOutcome } from "../schedules/schedules.ts";
+import type { GroupLine } from "./group-line.ts";
+import type { MayWait } from "./send-again.ts";
+
+export type Processed =
+  /** The caller acknowledges the message. */
+  | { readonly kind: "done" }
+  /** The message was handed back. The queue redelivers it after `afterMs`. */
+  | { readonly kind: "later"; readonly afterMs: number; readonly reason?: string }
+  /** The message is in the dead-letter queue, and the reason in the log. */
+  | { readonly kind: "dead-lettered"; readonly reason: string };
+
+export interface MessageFacts {
+  /** `undefined` if the message could not be read. */
+  readonly kind: "event" | "job" | "delivery" | undefined;
+  /** Number of attempts, this one included. */
+  readonly receives: number;
+  readonly traceId?: string | undefined;
+  /** For the log. Empty if the message could not be read. */
+  readonly ids: Readonly<Record<string, string>>;
+}
+
+interface EndingMessage {
+  readonly queue: MessageQueue;
+  readonly message: QueueMessage;
+  /** `undefined` if the message could not be read. */
+  readonly read: MayWait | undefined;
+  /** Of a job with an `order` and a limit. */
+  readonly line?: GroupLine | undefined;
+}
+
+/** Acknowledges, hands back, sends again or gives up a message. Never throws. */
+export async function endMessage(
+  runtime: Pick<Runtime, "clock" | "log" | "metrics" | "server">,
+  adapters: Pick<Adapters, "claims" | "outbox">,
+  { queue, message, read = {}, line }: EndingMessage,
+  outcome: TaskOutcome,
+  facts: MessageFacts,
+): Promise<Processed> {
+  if (outcome.kind === "processed" || outcome.kind === "skipped") {
+    const hasLeft = await (line?.leave() ?? true);
+    // The message is redelivered, and then skipped.
+    return hasLeft ? { kind: "done" } : handBack(runtime, queue, message, backoffMs[0]);
+  }
+  if (outcome.kind === "handed-back" && outcome.mustWait === true) {
+    const { sendAgain } = await import("./send-again.ts");
+    const received = { message, read, line };
+    const afterMs = await sendAgain(runtime, adapters, queue, received, outcome.afterMs);
+    return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
+  }
+  if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);
+  const failed = await fail(runtime, queue, message, outcome.error, facts);
+  // If this fails, the next jobs find out that it has gone.
+  await (failed.kind === "later" || line?.leave());
+  return failed;
+}
+
+/** Retries a message. After the last attempt, or a permanent error, it becomes a dead letter. */
+async function fail(
+  runtime: Pick<Runtime, "log" | "metrics">,
+  queue: MessageQueue,
+  message: QueueMessage,
+  error: unknown,
+  { kind, receives, traceId, ids }: MessageFacts,
+): Promise<Processed> {
+  const reason = String(errorLog(error).data["message"]);
+  const trace = traceId === undefined ? {} : { trace_id: traceId };
+  const facts = { queue: queue.name, messageId: message.id, receives, reason, ...trace, ...ids };
+  try {
+    const most = await queue.maxReceives();
+    const isLast = most !== undefined && receives >= most;
+    if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
+      runtime.log.error("queue.dead_lettered", facts);
+      runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kind });
+      return { kind: "dead-lettered", reason };
+    }
+  } catch (failure) {
+    runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });
+  }
+  // The cast is safe: the number of receives starts at 1.
+  const afterMs = backoffMs[Math.min(receives, backoffMs.length) - 1] as number;
+  runtime.log.warn("queue.retry", { ...facts, afterMs });
+  return { ...(await handBack(runtime, queue, message, afterMs)), reason };
+}
+
+/** If handing back fails, the queue redelivers when the visibility timeout expires. */
+async function handBack(
+  runtime: Pick<Runtime, "log">,
+  queue: MessageQueue,
+  { id, receipt }: QueueMessage,
+  afterMs: number,
+): Promise<Extract<Processed, { kind: "later" }>> {
+  try {
+    await queue.changeVisibility(receipt, afterMs);
+  } catch (error) {
+    runtime.log.warn("queue.hand_back_failed", {
+      queue: queue.name,
+      messageId: id,
+      reason: String(error),
+    });
+  }
+  return { kind: "later", afterMs };
+}
+
+/**
+ * Returns the worst outcome, in this order: failed, waiting, handed back, failed permanently,
+ * processed, skipped.
+ */
+export function worstOf(outcomes: readonly TaskOutcome[]): TaskOutcome {
+  return outcomes.toSorted((one, other) => rank(other) - rank(one))[0] ?? { kind: "skipped" };
+}
+
+const ranks = { skipped: 0, processed: 1, "handed-back": 3, failed: 5 } as const;
+
+/** A permanent failure ranks below every outcome that needs a redelivery. */
+function rank(outcome: TaskOutcome): number {
+  if (outcome.kind === "handed-back" && outcome.mustWait === true) return 4;
+  return outcome.kind === "failed" && isPermanent(outcome.error) ? 2 : ranks[outcome.kind];
+}

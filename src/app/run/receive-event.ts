@@ -1,0 +1,139 @@
+import { PermanentError } from "../../base/errors/errors.ts";
+import { quoted } from "../../base/errors/quoted.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
+import { checkPayload } from "../../parts/messages/envelope.ts";
+import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
+import {
+  type ReadReceived,
+  type ReceivedEvent,
+  readReceived,
+  receivedName,
+} from "../../parts/messages/received-event.ts";
+import type { ReceiverDeclaration } from "../handlers/receiver.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { TaskOutcome } from "../schedules/schedules.ts";
+import { endMessage, type Processed, worstOf } from "./message-end.ts";
+import { consumeOnce, type Task } from "./task.ts";
+
+type ReceiveOptions = Pick<Task, "deadlineMs" | "attempt" | "sinceMs" | "redeliveryMs">;
+
+/**
+ * Processes a message of the queue of events of others. It never reads an envelope of keelson, so a
+ * forged one reaches no consumer. Never throws.
+ */
+export async function receiveMessage(
+  runtime: Runtime,
+  adapters: Adapters,
+  queue: MessageQueue,
+  message: QueueMessage,
+  { deadlineMs }: Pick<ReceiveOptions, "deadlineMs">,
+): Promise<Processed> {
+  let [read, receives]: [ReadReceived | undefined, number] = [undefined, message.receives];
+  let outcome: TaskOutcome;
+  try {
+    read = readReceived(message.body);
+    const { event, waited } = read;
+    receives += waited.attempts;
+    const { sinceMs = message.sentMs } = waited;
+    const redeliveryMs = await queue.redeliveryMs.open();
+    const options = { deadlineMs, attempt: receives, sinceMs, redeliveryMs };
+    outcome = await receiveEvent(runtime, adapters, event, options);
+  } catch (error) {
+    outcome = { kind: "failed", error };
+  }
+  const ids = read === undefined ? {} : { event: receivedName(read.event), ...idsOf(read.event) };
+  const ending = { queue, message, read: read && { waited: read.waited } };
+  return endMessage(runtime, adapters, ending, outcome, { kind: "event", receives, ids });
+}
+
+/**
+ * Runs every receiver of an event, each once.
+ *
+ * @returns the worst outcome of all.
+ * @throws Error if no feature of this server receives the event.
+ */
+export async function receiveEvent(
+  runtime: Runtime,
+  adapters: Adapters,
+  event: ReceivedEvent,
+  options: ReceiveOptions = {},
+): Promise<TaskOutcome> {
+  const receivers = [...runtime.server.registry.receivers.values()].filter(
+    ({ source, detailType }) => source === event.source && detailType === event.detailType,
+  );
+  // Not permanent: during a rolling deployment the next process may receive it.
+  if (receivers.length === 0) {
+    const { source, detailType } = event;
+    const what = `${quoted(detailType)} of ${quoted(source)}`;
+    throw new Error(`the event ${what} is received by no feature of this server`);
+  }
+  const outcomes = receivers.map((one) => receiveBy(runtime, adapters, one, event, options));
+  return worstOf(await Promise.all(outcomes));
+}
+
+/** Never throws, so that other receivers go on. */
+async function receiveBy(
+  runtime: Runtime,
+  adapters: Adapters,
+  receiver: ReceiverDeclaration,
+  given: ReceivedEvent,
+  options: ReceiveOptions,
+): Promise<TaskOutcome> {
+  const { name, input, tenant, run } = receiver;
+  try {
+    const refuse = (problems: string) =>
+      new PermanentError(`the detail for ${name} does not fit its schema (${problems})`);
+    const detail = await checkPayload(input, given.detail, refuse);
+    const event = Object.freeze({ ...given, detail });
+    const id = idOf(receiver, event);
+    const tenantId = await tenantOf(receiver, event);
+    if (tenant !== undefined && tenantId === undefined) {
+      runtime.log.debug("event.without_tenant", { handler: name, ...idsOf(event) });
+      return { kind: "skipped" };
+    }
+    return await consumeOnce(runtime, adapters, {
+      claimed: [["event", name, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId],
+      // A later event may have an ID that the application chose.
+      hasReusableKey: receiver.id !== undefined,
+      handler: name,
+      cause: { causedBy: event.id, origRequestId: event.id, tenantId },
+      // Any sender may put events, so they never run as the system.
+      isSystem: false,
+      id: event.id,
+      logFields: idsOf(event),
+      logPrefix: "event",
+      kind: "event",
+      event: receivedName(event),
+      ...options,
+      run: (ctx) => run(ctx, event),
+    });
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+}
+
+/** @throws PermanentError if the ID is not a string. */
+function idOf({ name, id }: ReceiverDeclaration, event: ReceivedEvent): string {
+  if (id === undefined) return event.id;
+  const found: unknown = id(event);
+  if (typeof found === "string" && found !== "") return found;
+  throw new PermanentError(`${name}: its id is ${quoted(found)}; return a string of the event`);
+}
+
+/** @throws PermanentError if the value is not a tenant. */
+async function tenantOf(
+  { name, tenant }: ReceiverDeclaration,
+  event: ReceivedEvent,
+): Promise<string | undefined> {
+  const tenantId = (await tenant?.(event)) ?? undefined;
+  if (tenantId === undefined || isIdentifier(tenantId)) return tenantId;
+  throw new PermanentError(
+    `${name}: its tenant is ${quoted(tenantId)}; return a string of 1 to 256 characters`,
+  );
+}
+
+/** The event starts its chain: the ID of the first request is its own. */
+function idsOf({ id }: ReceivedEvent): Readonly<Record<string, string>> {
+  return { origRequestId: id, eventId: id, causedBy: id };
+}

@@ -1,0 +1,48 @@
+import { hash } from "node:crypto";
+import type { ReceiverDeclaration } from "../../app/handlers/receiver.ts";
+
+/** Receives before a message moves to the dead-letter queue, in queues that keelson creates. */
+export const maxReceives = 5;
+
+/** Rule that routes a server's events from the bus to their queue. */
+export function eventRule(source: string) {
+  return {
+    name: `${source.replaceAll(".", "-")}-events`,
+    pattern: { source: [source] },
+    targetId: "events",
+  };
+}
+
+export type ReceivedRule = ReturnType<typeof receivedRule>;
+
+/** Characters that a rule's name has after the name of its queue. */
+export const receivedRuleEnd = 9;
+
+/**
+ * Rules that route events of others to their queue, one for each kind of event: a single rule would
+ * match every source with every type, and two that match would deliver an event twice.
+ * @param queue - name of the queue, which differs in each stage, as the names of rules have to.
+ */
+export function receivedRules(
+  receivers: Iterable<ReceiverDeclaration>,
+  queue: string,
+): readonly ReceivedRule[] {
+  const rules = [...receivers].map((receiver) => receivedRule(receiver, queue));
+  return [...new Map(rules.map((rule) => [rule.id, rule])).values()];
+}
+
+/** Rules have names of at most 64 characters. */
+const longestStart = 64 - receivedRuleEnd;
+
+function receivedRule({ bus, source, detailType }: ReceiverDeclaration, queue: string) {
+  const id = hash("sha256", JSON.stringify([bus, source, detailType])).slice(0, 8);
+  return {
+    id,
+    bus,
+    source,
+    detailType,
+    name: `${queue.slice(0, longestStart)}-${id}`,
+    pattern: { source: [source], "detail-type": [detailType] },
+    targetId: "received",
+  };
+}
