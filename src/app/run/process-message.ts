@@ -61,8 +61,10 @@ async function lineOf(
   read: ReadMessage,
 ): Promise<GroupLine | undefined> {
   if (!("job" in read)) return undefined;
-  const { order, concurrency } = runtime.server.registry.jobs.get(read.job.name) ?? {};
-  const hasBoth = order !== undefined && concurrency !== undefined;
+  const { jobs, rateLimits } = runtime.server.registry;
+  const { order, concurrency } = jobs.get(read.job.name) ?? {};
+  // Any job may take from a declared rate limit.
+  const hasBoth = order !== undefined && (concurrency !== undefined || rateLimits.size > 0);
   // A job that waits has a place, even if another version of the server has declared it.
   if (!hasBoth && read.waited?.position === undefined) return undefined;
   const { openLine } = await import("./group-line.ts");
