@@ -1,6 +1,7 @@
 // Routes that take files, on both hosts.
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { hostless } from "../../../test/fixtures/hostless.ts";
 import { access } from "../../base/identity/access.ts";
 import { lambdaHttp } from "../../hosts/lambda/index.ts";
 import { hmac } from "../../parts/webhooks/index.ts";
@@ -162,6 +163,16 @@ test.each(["httpApi", "restApi", "functionUrl", "loadBalancer"] as const)(
     expect(await sent("/open", new Uint8Array(0))).toEqual([200, []]);
   },
 );
+
+test("a form that a middleware has parsed is the input, whose bytes are gone", async () => {
+  const { ask } = hostless(server);
+  const { status, json } = await ask("POST /open", {
+    headers: { "content-type": "multipart/form-data; boundary=B" },
+    readForm: async (limitBytes) => ({ limitBytes }),
+    readBody: () => expect.unreachable("the body was read"),
+  });
+  expect([status, json()]).toEqual([200, ["limitBytes"]]);
+});
 
 test("a webhook takes files, behind a signature of the whole body", async () => {
   const app = await started();
