@@ -10,7 +10,6 @@ const mostLines = 250;
 const longer = {
   "docs/api.md": "a reference: one row for each exported name, written by npm run api",
   "docs/boot-problems.md": "a reference: boot errors print the addresses of its headings",
-  "docs/events.md": "still to be split by tasks",
 };
 
 /** Pages without a row in the index: the index itself, and a page that is not in the package. */
