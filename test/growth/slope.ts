@@ -7,7 +7,7 @@
 export async function slopeOf(
   [small, large]: readonly [small: number, large: number],
   prepare: (size: number) => () => unknown,
-  runs = 7,
+  runs = 12,
 ): Promise<number> {
   const fastest = new Map([
     [small, Number.POSITIVE_INFINITY],

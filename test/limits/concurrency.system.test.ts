@@ -20,7 +20,10 @@ async function work(tenantId: string | undefined, id: string): Promise<void> {
     running.set(key, (running.get(key) ?? 0) + 1);
     most.set(key, Math.max(most.get(key) ?? 0, running.get(key) ?? 0));
   }
-  await new Promise((resolve) => setTimeout(resolve, 60));
+  // The first runs wait for one another, or a slow machine would run all one by one.
+  const untilMs = Date.now() + 10_000;
+  do await new Promise((resolve) => setTimeout(resolve, 60));
+  while ((most.get("all") ?? 0) < 2 && Date.now() < untilMs);
   for (const key of counted) running.set(key, (running.get(key) ?? 0) - 1);
   done.push(`${tenantId} ${id}`);
 }
