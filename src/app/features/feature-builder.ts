@@ -166,7 +166,8 @@ export interface FeatureBuilder<Name extends string = string> {
   /**
    * Declares a receiver of events that others put on an event bus, named `<entity>.<event name>`. It
    * handles each event once, although events arrive repeatedly and in any order. These events have
-   * their own queue, and nothing in it counts as a message of this server. See `docs/events.md`.
+   * their own queue, and nothing in it counts as a message of this server. See
+   * `docs/received-events.md`.
    * @example
    * r.receive("upload.stored", {
    *   source: "aws.s3",
