@@ -31,7 +31,10 @@ beforeAll(async () => {
   );
   queueUrl = QueueUrl;
   vi.stubEnv("AWS_ENDPOINT_URL", proxy.endpoint);
+  // Addresses, as in a deployed function: a name would have to be looked up.
   vi.stubEnv("KEELSON_RECEIVED_QUEUE", QueueUrl);
+  vi.stubEnv("KEELSON_JOB_QUEUE", QueueUrl.replace("-received", "-jobs.fifo"));
+  vi.stubEnv("KEELSON_EVENT_QUEUE", QueueUrl.replace("-received", "-events"));
 });
 afterAll(async () => {
   vi.unstubAllEnvs();
