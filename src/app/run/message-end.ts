@@ -78,7 +78,7 @@ async function fail(
   try {
     const most = await queue.maxReceives();
     const isLast = most !== undefined && receives >= most;
-    if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
+    if ((isLast || isPermanent(error)) && (await queue.deadLetter(message, reason))) {
       runtime.log.error("queue.dead_lettered", facts);
       runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kind });
       return { kind: "dead-lettered", reason };

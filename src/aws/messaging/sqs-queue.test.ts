@@ -265,7 +265,7 @@ describe("an SQS queue", () => {
       const { url, queue, dead } = await createWithDead(name);
       if (ending === "") await put(url, "poison");
       else await queue.send("poison", { group: "g", deduplicationId: "d" });
-      expect(await queue.deadLetter(await receiveOne(queue))).toBe(true);
+      expect(await queue.deadLetter(await receiveOne(queue), "no room")).toBe(true);
       expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
       expect(await receiveOne(dead)).toMatchObject({
         body: "poison",
@@ -282,7 +282,7 @@ describe("an SQS queue", () => {
     );
     const message = await receiveOne(queue);
     expect(message).toMatchObject({ group: "acme" });
-    expect(await queue.deadLetter(message)).toBe(true);
+    expect(await queue.deadLetter(message, "no room")).toBe(true);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
     expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: "acme" });
   });
@@ -291,8 +291,8 @@ describe("an SQS queue", () => {
     const { queue, dead } = await createWithDead(`${fresh()}.fifo`);
     await queue.send("poison", { group: "g", deduplicationId: "d" });
     const message = await receiveOne(queue);
-    await queue.deadLetter(message);
-    await queue.deadLetter(message);
+    await queue.deadLetter(message, "no room");
+    await queue.deadLetter(message, "no room");
     expect(await dead.size()).toEqual({ visible: 1, hidden: 0 });
   });
 
@@ -302,7 +302,7 @@ describe("an SQS queue", () => {
     const queue = sqsQueue(sdk, client, name);
     const message = await receiveOne(queue);
     expect(await queue.maxReceives()).toBeUndefined();
-    expect(await queue.deadLetter(message)).toBe(false);
+    expect(await queue.deadLetter(message, "no room")).toBe(false);
     await queue.changeVisibility(message.receipt, 0);
     expect(await receiveOne(queue)).toMatchObject({ id: message.id, receives: 2 });
   });
@@ -313,12 +313,12 @@ describe("an SQS queue", () => {
     const { DeleteQueueCommand } = await import("@aws-sdk/client-sqs");
     await client.send(new DeleteQueueCommand({ QueueUrl: await dead.url() }));
     const message = await receiveOne(queue);
-    await expect(queue.deadLetter(message)).rejects.toThrow(
+    await expect(queue.deadLetter(message, "no room")).rejects.toThrow(
       `the queue ${dead.name} does not exist`,
     );
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
     await create(dead.name);
-    expect(await queue.deadLetter(message)).toBe(true);
+    expect(await queue.deadLetter(message, "no room")).toBe(true);
   });
 
   test("a message with only a body counts as received once", () => {

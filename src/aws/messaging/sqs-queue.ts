@@ -1,5 +1,6 @@
 import type { Message, QueueAttributeName, SQSClient } from "@aws-sdk/client-sqs";
 import { lazy } from "../../base/process/lazy.ts";
+import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import {
   backoffMs,
   isOrdered,
@@ -80,10 +81,16 @@ export function sqsQueue(
     },
     maxReceives: async () => (await redrive())?.maxReceives,
     redeliveryMs,
-    deadLetter: async ({ id, body, receipt, group }) => {
+    deadLetter: async ({ id, body, receipt, group }, reason) => {
       const dead = await deadLetters();
       if (dead === undefined) return false;
-      const input = { QueueUrl: dead.url, MessageBody: body, MessageGroupId: group };
+      const MessageAttributes = reasonAttributes(body, reason);
+      const input = {
+        QueueUrl: dead.url,
+        MessageBody: body,
+        MessageGroupId: group,
+        MessageAttributes,
+      };
       const ordered = isOrdered(dead.arn) ? { MessageDeduplicationId: `dead-${id}` } : {};
       await client.send(new sdk.SendMessageCommand({ ...input, ...ordered }));
       await queue.remove(receipt);
@@ -104,6 +111,23 @@ export function sqsQueue(
     },
   };
   return queue;
+}
+
+/** Message attribute of a dead letter: the error of its last attempt. */
+export const reasonAttribute = "keelson-reason";
+const longestReason = 1_000;
+
+/** A reason that SQS would refuse, or for which a large message has no room, is left out. */
+function reasonAttributes(body: string, reason: string) {
+  const text = reason
+    .toWellFormed()
+    .slice(0, longestReason)
+    .replaceAll(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd]/g, " ")
+    .trim();
+  const [DataType, mostBytes] = ["String", serviceSizes.sqsMessage.maxBytes];
+  const bytes = Buffer.byteLength(`${body}${reasonAttribute}${DataType}${text}`);
+  if (text === "" || bytes > mostBytes) return undefined;
+  return { [reasonAttribute]: { DataType, StringValue: text } };
 }
 
 type Attributes = Partial<Record<QueueAttributeName, string>>;

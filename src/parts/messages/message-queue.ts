@@ -58,7 +58,10 @@ export interface MessageQueue {
    * longest time that SQS keeps a message.
    */
   readonly redeliveryMs: Lazy<number>;
-  /** Returns `false` without a dead-letter queue. */
-  deadLetter(message: QueueMessage): Promise<boolean>;
+  /**
+   * Moves the message to the dead-letter queue, with the error of its last attempt. Returns `false`
+   * without such a queue.
+   */
+  deadLetter(message: QueueMessage, reason: string): Promise<boolean>;
   size(): Promise<{ readonly visible: number; readonly hidden: number }>;
 }

@@ -49,6 +49,10 @@ export const commandGroups: readonly CommandGroup[] = [
   {
     title: "Operate",
     commands: {
+      queue: [
+        "lists, moves back and deletes dead letters",
+        () => import("./commands/queue-command.ts"),
+      ],
       outbox: [
         "lists, puts back and removes events that the bus refused",
         () => import("./commands/outbox-command.ts"),

@@ -69,7 +69,7 @@ describe("keelson api-keys", () => {
     const second = await create("listed", { name: "reports" });
     await create("other");
     await statusOf(first.key);
-    const { code, out, err } = await ran(["api-keys", "list", "listed"]);
+    const { code, out, err } = await ran(["api-keys", "list", "listed", "--json"]);
 
     expect([code, err]).toEqual([0, ""]);
     const time = expect.stringMatching(/^\d{4}-.*Z$/);
@@ -128,6 +128,7 @@ describe("keelson api-keys", () => {
   test.each([
     ["list", [], undefined, "no tenant is given"],
     ["list", ["a", "b"], undefined, "unexpected argument"],
+    ["revoke", ["a", "b", "--json"], undefined, "--json is an option of list"],
     ["revoke", ["a"], undefined, "neither an ID is given nor a key on standard input"],
     ["revoke", ["a"], "kln_1", "standard input is not an API key"],
     ["revoke", [""], "kln_1", "the tenant is not a string"],

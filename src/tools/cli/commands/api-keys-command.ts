@@ -17,29 +17,30 @@ import {
   required,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
+import { jsonFlag, printRows } from "../setup/print-rows.ts";
 
 const actions = { list: true, revoke: true };
 
 export const command = defineCommand({
   name: "api-keys",
   actions,
-  usage: `Usage: keelson api-keys list <module> <tenant>
+  usage: `Usage: keelson api-keys list <module> <tenant> [--json]
        keelson api-keys revoke <module> <tenant> <id>
        keelson api-keys revoke <module> [<tenant>] < file-with-a-key
 
-Lists the API keys of a tenant, one line of JSON each and without secrets, and revokes one: by its ID, or by a leaked key
-on standard input, of whichever tenant it is. Running processes refuse it within 5 seconds.
+Lists the API keys of a tenant, without secrets, and revokes one: by its ID, or by a leaked key on standard input, of
+whichever tenant it is. Running processes refuse it within 5 seconds.
 
 ${moduleArgument}
 ${listed({ "<tenant>": "the tenant, as tokens have it", "<id>": "the ID of a key" })}
 
-${options({})}
+${options(jsonFlag)}
 
 ${itsEnvironment}
 Exit codes: 0 done, 1 failed, or there is no such key, 2 wrong usage.`,
-  flags: {},
+  flags: jsonFlag,
   maxArguments: 4,
-  run: async (_values, [given, path, tenant, id], context) => {
+  run: async (values, [given, path, tenant, id], context) => {
     const action = actionOf(actions, given);
     const module = moduleOf(path, `api-keys ${action}`, " <tenant>");
     if (tenant !== undefined && !isIdentifier(tenant))
@@ -47,7 +48,9 @@ Exit codes: 0 done, 1 failed, or there is no such key, 2 wrong usage.`,
         `the tenant is not a string of 1 to ${maxNameLength} characters without control characters`,
       );
     if (action === "list") refuseArgument(id);
-    const work = action === "list" ? listing(module, tenant) : await revoking(context, tenant, id);
+    else if (values.json) refuse("--json is an option of list");
+    const work =
+      action === "list" ? listing(module, tenant, values) : await revoking(context, tenant, id);
     await onItsServer(module, context, async ({ adapters }, there) =>
       work(await (await adapters.open()).apiKeys.open(), there),
     );
@@ -57,21 +60,26 @@ Exit codes: 0 done, 1 failed, or there is no such key, 2 wrong usage.`,
 
 type Work = (store: ApiKeyStore, context: CommandContext) => Promise<void>;
 
-function listing(module: string, given: string | undefined): Work {
+function listing(
+  module: string,
+  given: string | undefined,
+  values: { readonly json: boolean },
+): Work {
   const tenant = required(
     given,
     `no tenant is given; use keelson api-keys list ${module} <tenant>`,
   );
-  return async (store, { print }) => {
-    for (const key of await store.list(tenant)) {
+  return async (store, context) => {
+    const rows = (await store.list(tenant)).map((key) => {
       const { id, name, roles, createdMs, expiresMs, lastUsedMs } = key;
       const times = {
         createdAt: timeOf(createdMs),
         expiresAt: timeOf(expiresMs),
         lastUsedAt: timeOf(lastUsedMs),
       };
-      print(JSON.stringify({ id, name, roles, ...times }));
-    }
+      return { id, name, roles, ...times };
+    });
+    await printRows(rows, values, context, `no API key of ${tenant}`);
   };
 }
 

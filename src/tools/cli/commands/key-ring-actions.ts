@@ -15,6 +15,7 @@ import { rotateRows } from "../../../parts/config/operate/rotation.ts";
 import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
 import type { CommandContext } from "../setup/define-command.ts";
 import { awsPlace, withDatabase } from "../setup/its-server.ts";
+import { printRows } from "../setup/print-rows.ts";
 
 interface KeyRingCall
   extends Pick<CommandContext, "clock" | "complain" | "env" | "print" | "wait"> {
@@ -24,6 +25,7 @@ interface KeyRingCall
   readonly kmsKey: string | undefined;
   readonly prefixes: readonly string[];
   readonly bindVersion: boolean;
+  readonly json: boolean;
 }
 
 /** Time until every server knows of a change: servers cache the ring for up to 10 s. */
@@ -119,11 +121,16 @@ export const keyRingActions = {
     call.print(`${call.parameter}: messages signed with ${name} are refused within five minutes`);
   },
   list: async (call) => {
-    const { print, clock } = call;
-    const { active, keys, retired = {} } = pruned((await readRing(call)).ring, clock.now());
-    for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
-    for (const [name, { until }] of Object.entries(retired))
-      print(`${name} (removed; verifies messages until ${until})`);
+    const { active, keys, retired = {} } = pruned((await readRing(call)).ring, call.clock.now());
+    const rows = [
+      ...Object.keys(keys).map((key) => ({ key, state: key === active ? "active" : "decrypts" })),
+      ...Object.entries(retired).map(([key, { until }]) => ({
+        key,
+        state: "removed",
+        verifiesMessagesUntil: until,
+      })),
+    ];
+    await printRows(rows, call, call, "the ring has no key");
   },
 } satisfies Record<string, (call: KeyRingCall) => Promise<void>>;
 

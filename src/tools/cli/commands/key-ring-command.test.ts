@@ -82,7 +82,11 @@ test("creates and rotates a ring step by step while a running server reads and w
   expect((await run(`add ${of}`)).err).toBe(
     `keelson: the ring has a key ${today()}; give another name with --key`,
   );
-  expect((await run(`list ${of}`)).out).toEqual(["first (active)", today()]);
+  expect((await run(`list ${of}`)).out).toEqual([
+    "key         state",
+    "first       active",
+    `${today()}  decrypts`,
+  ]);
   const key = today();
   expect((await run(`activate ${of} --key ${key}`)).out).toEqual([
     expect.stringMatching(/^waiting \d+ s, until running servers know of the last change$/),
@@ -114,9 +118,12 @@ test("creates and rotates a ring step by step while a running server reads and w
   for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
   app.clock.advance(60_000);
   for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
-  const [active, removed, ...more] = (await run(`list ${of}`)).out;
-  expect([active, more]).toEqual([`${key} (active)`, []]);
-  const until = removed?.match(/^first \(removed; verifies messages until (.*)\)$/)?.[1] ?? "";
+  const [active, removed, ...more] = (await run(`list ${of} --json`)).out.map(
+    (line) => JSON.parse(line) as Record<string, string>,
+  );
+  expect([active, more]).toEqual([{ key, state: "active" }, []]);
+  expect(removed).toMatchObject({ key: "first", state: "removed" });
+  const until = removed?.["verifiesMessagesUntil"] ?? "";
   expect((Date.parse(until) - clock.now()) / 86_400_000).toBeCloseTo(379, 2);
 });
 
@@ -133,9 +140,10 @@ test("a removed key verifies messages until it expires or is forgotten, and its 
     expect((await run(`remove ${of} --key ${old} --prefix keelson`)).code).toBe(0);
   }
   expect((await run(`list ${of}`)).out).toEqual([
-    "k3 (active)",
-    expect.stringMatching(/^k1 \(removed; /),
-    expect.stringMatching(/^k2 \(removed; /),
+    "key  state    verifiesMessagesUntil",
+    "k3   active   -",
+    expect.stringMatching(/^k1 {3}removed {2}2/),
+    expect.stringMatching(/^k2 {3}removed {2}2/),
   ]);
   expect((await run(`add ${of} --key k1`)).err).toBe(
     "keelson: the ring had a key k1, which still verifies messages; give another name with --key",
@@ -146,11 +154,12 @@ test("a removed key verifies messages until it expires or is forgotten, and its 
     "/vault/left: messages signed with k1 are refused within five minutes",
   ]);
   expect((await run(`list ${of}`)).out).toEqual([
-    "k3 (active)",
-    expect.stringMatching(/^k2 \(removed; /),
+    "key  state    verifiesMessagesUntil",
+    "k3   active   -",
+    expect.stringMatching(/^k2 {3}removed {2}2/),
   ]);
   waitedMs += 379 * 24 * 60 * 60 * 1000;
-  expect((await run(`list ${of}`)).out).toEqual(["k3 (active)"]);
+  expect((await run(`list ${of}`)).out).toEqual(["key  state", "k3   active"]);
   expect((await run(`add ${of} --key k2`)).code).toBe(0);
   expect((await run(`forget ${of} --key k2`)).err).toBe("keelson: the ring has no removed key k2");
 });
@@ -166,7 +175,7 @@ test("the parameter stays encrypted with the KMS key that it was created with", 
 test("refuses to remove a key that secrets of any listed server still need", async () => {
   const of = "--parameter /vault/shared";
   await run("create --parameter /vault/dated");
-  expect((await run("list --parameter /vault/dated")).out).toEqual([`${today()} (active)`]);
+  expect((await run("list --parameter /vault/dated")).out.at(-1)).toBe(`${today()}  active`);
   await run(`create ${of} --key k1`);
   await run(`add ${of} --key k2`);
   await run(`activate ${of} --key k2`);
@@ -178,7 +187,7 @@ test("refuses to remove a key that secrets of any listed server still need", asy
   );
   await app.rows.put({ ...row, version: 2, value: "gone" });
   expect((await run(`remove ${of} --key k1 --prefix elsewhere --prefix keelson`)).code).toBe(1);
-  expect((await run(`list ${of}`)).out).toEqual(["k1", "k2 (active)"]);
+  expect((await run(`list ${of}`)).out).toEqual(["key  state", "k1   decrypts", "k2   active"]);
 });
 
 test("with --bind-version, a rotation binds secrets to their rows' versions under the same active key", async () => {
@@ -220,6 +229,7 @@ test("refuses to overwrite a ring that was changed concurrently", async () => {
     kmsKey: undefined,
     prefixes: ["keelson"],
     bindVersion: false,
+    json: false,
   };
   const slow = {
     ...stored,
@@ -290,6 +300,7 @@ test.each([
   ["forget --parameter /a", "--key is missing"],
   ["list --paramter /a", "--paramter"],
   ["rotate --parameter /a --prefix a/b", '--prefix "a/b"'],
+  ["add --parameter /a --json", "--json is an option of list"],
 ])("%j exits with 2 and names the help", async (args, message) => {
   const { code, out, err } = await run(args);
   expect([code, out]).toEqual([2, []]);

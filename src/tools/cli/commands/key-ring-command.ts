@@ -12,6 +12,7 @@ import {
   texts,
 } from "../setup/define-command.ts";
 import { awsPlace, onItsStack } from "../setup/its-server.ts";
+import { jsonFlag } from "../setup/print-rows.ts";
 import { keyRingActions } from "./key-ring-actions.ts";
 
 const flags = {
@@ -29,6 +30,7 @@ const flags = {
   "bind-version": flag(
     "for rotate: binds secrets to their row's version, like keyRing.bindVersion of the server",
   ),
+  ...jsonFlag,
 } as const;
 
 const keyed: readonly string[] = ["activate", "remove", "forget"];
@@ -49,7 +51,7 @@ ${listed({
   "remove --key <name>":
     "removes a key that no stored secret needs; messages that it\nsigned can still be verified for 379 days",
   "forget --key <name>": "ends that too, for a leaked key",
-  list: "prints the names of the keys",
+  list: "prints the names of the keys and what they do",
 })}
 
 activate and rotate wait up to 15 s until running servers know the last change; remove has to
@@ -67,8 +69,9 @@ Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environmen
     const wrong = prefixes.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
     if (wrong !== undefined)
       refuse(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
-    const { "kms-key": kmsKey, "bind-version": bindVersion } = values;
-    const given = { parameter, key: key || undefined, kmsKey, prefixes, bindVersion };
+    const { "kms-key": kmsKey, "bind-version": bindVersion, json } = values;
+    if (json && action !== "list") refuse("--json is an option of list");
+    const given = { parameter, key: key || undefined, kmsKey, prefixes, bindVersion, json };
     try {
       await onItsStack(context, undefined, async (there) => {
         const stored = await openKeyRingParameter(parameter, awsPlace(there.env, "SSM"));

@@ -73,7 +73,12 @@ async function aside(number: number, name: string): Promise<void> {
 describe("keelson outbox", () => {
   test("reports that no event is set aside", async () => {
     const message = `keelson: no event is set aside in ${table}`;
-    expect(await run("list")).toEqual({ code: 0, out: [], err: message });
+    expect(await run("list --json")).toEqual({ code: 0, out: [], err: message });
+    expect(await run("put-back")).toEqual({ code: 0, out: [], err: message });
+    expect(await run("list --event e1")).toMatchObject({
+      code: 0,
+      err: `keelson: no event "e1" is set aside in ${table}`,
+    });
     expect(await run("remove --event e1")).toEqual({
       code: 1,
       out: [],
@@ -83,7 +88,7 @@ describe("keelson outbox", () => {
 
   test("lists the events set aside, puts some back to be dispatched, and removes one", async () => {
     for (const [number, name] of ["a", "b", "c"].entries()) await aside(number, name);
-    const { code, out } = await run("list");
+    const { code, out } = await run("list --json");
     expect([code, out.map((line) => JSON.parse(line))]).toEqual([
       0,
       [0, 1, 2].map((number) => ({
@@ -103,7 +108,7 @@ describe("keelson outbox", () => {
       `"acorn.fell" "${idOf(2)}": put back`,
     ]);
     expect((await run("put-back")).out).toEqual([`"acorn.fell" "${idOf(0)}": put back`]);
-    expect((await run("list")).out).toEqual([]);
+    expect((await run("list --json")).out).toEqual([]);
     await app.settled();
     expect(heard.sort()).toEqual(["a", "c"]);
   });
@@ -118,7 +123,7 @@ describe("keelson outbox", () => {
       text: "",
     };
     await store(asideItem(row, hostile, 0));
-    const [listed = ""] = (await run("list")).out;
+    const [listed = ""] = (await run("list --json")).out;
     expect(JSON.parse(listed)).toMatchObject({
       type: hostile,
       eventId: `e${hostile}`,
@@ -164,13 +169,14 @@ describe("keelson outbox", () => {
         envelope: "x".repeat(300_000),
       });
     }
-    expect((await run("list --event big")).out).toHaveLength(5);
+    expect((await run("list --json --event big")).out).toHaveLength(5);
     expect((await run("remove --event big")).out).toHaveLength(5);
   });
 
   test.each([
     ["", "no action is given"],
     ["polish", 'there is no action "polish"'],
+    ["put-back --json", "--json is an option of list"],
     ["list more", 'unexpected argument "more"'],
     ["remove", "--event is missing; use --event <id>"],
     ["list --all", "there is no option --all"],

@@ -14,12 +14,14 @@ import {
   textOr,
 } from "../setup/define-command.ts";
 import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
+import { jsonFlag, printRows } from "../setup/print-rows.ts";
 
 const actions = { list: "", "put-back": "put back", remove: "removed" };
 
 const flags = {
   event: text("<id>", "only this event"),
   prefix: textOr("keelson", "<text>", "the server's dynamodb.prefix"),
+  ...jsonFlag,
 };
 
 export const command = defineCommand({
@@ -31,7 +33,7 @@ Manages events that were set aside because the bus permanently refuses them.
 
 Actions:
 ${listed({
-  list: "prints one JSON line per event: the time, the reason, and the event",
+  list: "prints the events, with the time and the reason",
   "put-back": "puts them back; the next sweep dispatches them, or sets them aside again",
   "remove --event <id>": "removes one permanently",
 })}
@@ -40,22 +42,28 @@ ${options(flags)}
 
 Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`,
   flags,
-  run: async ({ event, prefix }, [given], context) => {
+  run: async ({ event, prefix, json }, [given], context) => {
     const name = actionOf(actions, given);
+    if (json && name !== "list") refuse("--json is an option of list");
     if (name === "remove" && !event) refuse("--event is missing; use --event <id>");
-    await onItsStack(context, undefined, ({ env, print, complain }) =>
-      withDatabase(awsPlace(env, "DYNAMODB"), async (database) => {
-        const tableName = physicalTableName(outboxTable.name, prefix, env);
+    await onItsStack(context, undefined, (there) =>
+      withDatabase(awsPlace(there.env, "DYNAMODB"), async (database) => {
+        const tableName = physicalTableName(outboxTable.name, prefix, there.env);
         const store = dynamoAsideStore(database, tableName);
-        let count = 0;
-        for await (const item of store.list()) {
-          if (event && event !== eventOf(item)) continue;
-          count += 1;
-          print(await handled(name, store, item));
+        const none = `no event ${event ? `${JSON.stringify(event)} ` : ""}is set aside in ${tableName}`;
+        if (name === "list") {
+          await printRows(rows(chosen(store, event)), { json }, there, none);
+          return;
         }
-        if (count === 0 && event)
-          throw new Error(`no event ${JSON.stringify(event)} is set aside in ${tableName}`);
-        if (count === 0) complain(`keelson: no event is set aside in ${tableName}`);
+        let count = 0;
+        for await (const item of chosen(store, event)) {
+          count += 1;
+          await (name === "remove" ? store.remove(item) : store.putBack(item));
+          const shown = `${JSON.stringify(item["type"] ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
+          there.print(`${shown}: ${actions[name]}`);
+        }
+        if (count === 0 && event) throw new Error(none);
+        if (count === 0) there.complain(`keelson: ${none}`);
       }),
     );
     return 0;
@@ -67,10 +75,11 @@ function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }
 
-async function handled(name: keyof typeof actions, store: AsideStore, item: AsideItem) {
-  const { asideAt: setAsideAt, asideReason: reason, type, eventId, sk: key } = item;
-  if (name === "list") return JSON.stringify({ setAsideAt, reason, type, eventId, key });
-  await (name === "remove" ? store.remove(item) : store.putBack(item));
-  const event = `${JSON.stringify(type ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
-  return `${event}: ${actions[name]}`;
+async function* chosen(store: AsideStore, event: string | undefined) {
+  for await (const item of store.list()) if (!event || event === eventOf(item)) yield item;
+}
+
+async function* rows(items: AsyncIterable<AsideItem>) {
+  for await (const { asideAt: setAsideAt, asideReason: reason, type, eventId, sk: key } of items)
+    yield { setAsideAt, reason, type, eventId, key };
 }

@@ -52,7 +52,9 @@ const run = (args: readonly string[], stopping?: () => AbortSignal) =>
 const fill = (tenantId: string, n: number) =>
   app.call("mugs.mug.fill", { n }, { as: { id: "ann", tenantId } });
 const status = async (name: string) =>
-  JSON.parse((await run(["status", at(name)])).out[0] ?? "") as Readonly<Record<string, unknown>>;
+  JSON.parse((await run(["status", at(name), "--json"])).out[0] ?? "") as Readonly<
+    Record<string, unknown>
+  >;
 
 describe("keelson projection", () => {
   test("prints the status of a projection, and rebuilds it", async () => {
@@ -207,6 +209,7 @@ describe("keelson projection", () => {
     [[], "no action is given"],
     [["repair"], 'there is no action "repair"'],
     [["status"], "no module is given; use keelson projection status <module>"],
+    [["rebuild", "one.mjs", "x", "--json"], "--json is an option of status"],
     [["status", "one.mjs", "x"], 'unexpected argument "x"'],
     [["status", "one.mjs", "--partial"], "--tenant and --partial are options of rebuild"],
     [["status", "one.mjs", "--tenant", "a"], "--tenant and --partial are options of rebuild"],

@@ -21,11 +21,13 @@ import {
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
+import { jsonFlag, printRows } from "../setup/print-rows.ts";
 
-const flags = {
+const ofRebuild = {
   tenant: text("<id>", "only this tenant, which then has its own version"),
   partial: flag("continues without the events that have expired"),
 };
+const flags = { ...ofRebuild, ...jsonFlag };
 
 const actions = { rebuild: true, status: true };
 
@@ -33,19 +35,19 @@ export const command = defineCommand({
   name: "projection",
   actions,
   usage: `Usage: keelson projection rebuild <module> <name> [options]
-       keelson projection status <module>
+       keelson projection status <module> [--json]
 
 rebuild replays kept events into the declared version of a projection while the active version is still read, then
 activates the new one. If it is interrupted, the next call continues. Deploy the new version everywhere first.
-status prints one JSON line per projection.
+status prints the versions of each projection, and how far behind it is.
 
 ${moduleArgument}
 ${listed({ "<name>": "the projection: files.usage" })}
 
 Options of rebuild:
-${optionLines(flags)}
+${optionLines(ofRebuild)}
 
-${options({})}
+${options(jsonFlag)}
 
 ${itsEnvironment}
 Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`,
@@ -54,12 +56,16 @@ Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counte
   run: async (values, [given, path, name], context) => {
     const action = actionOf(actions, given);
     const module = moduleOf(path, `projection ${action}`);
-    const { tenant, partial } = values;
+    const { tenant, partial, json } = values;
     if (action === "status") {
       refuseArgument(name);
       if (tenant !== undefined || partial) refuse("--tenant and --partial are options of rebuild");
-      return onItsServer(module, context, tell);
+      return onItsServer(module, context, async (runtime, there) => {
+        await printRows(standings(runtime, there), values, there, "no projection is declared");
+        return 0;
+      });
     }
+    if (json) refuse("--json is an option of status");
     if (tenant === "") refuse("--tenant is empty; use --tenant <id>");
     const wanted = required(name, "no projection is given; name one that the module declares");
     return onItsServer(module, context, (runtime, there) => make(runtime, wanted, values, there));
@@ -112,9 +118,9 @@ function tenantText(tenantId: string | undefined) {
   return tenantId === undefined ? "no tenant" : JSON.stringify(tenantId);
 }
 
-async function tell(
+async function* standings(
   runtime: Pick<Runtime, "server" | "adapters">,
-  { print, clock }: CommandContext,
+  { clock }: CommandContext,
 ) {
   const adapters = await runtime.adapters.open();
   const store = await adapters.projections.open();
@@ -141,7 +147,6 @@ async function tell(
       replayed: begun.replayed,
       ...(begun.after !== "" && placeAt(timeOf(begun.after))),
     };
-    print(JSON.stringify({ ...facts, ...placeAt(oldestMs ?? nowMs), rebuild }));
+    yield { ...facts, ...placeAt(oldestMs ?? nowMs), rebuild };
   }
-  return 0;
 }

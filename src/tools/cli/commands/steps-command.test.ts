@@ -93,7 +93,7 @@ test("lists steps with their status, or only unknown ones with --unknown", async
   const { id } = await unknownStep();
   provider.call = () => ({ id: "ch_1" });
   await place("done");
-  expect(await steps(["list", path])).toBe(0);
+  expect(await steps(["list", path, "--json"])).toBe(0);
   const listed = printed.map((line) => JSON.parse(line) as { id: string; status: string });
   expect(listed.find((step) => step.id === id)).toEqual({
     ...{ id, step: "charge", handler: "shop.order.place", tenantId: "acme", status: "unknown" },
@@ -102,7 +102,7 @@ test("lists steps with their status, or only unknown ones with --unknown", async
   });
   expect(listed.map(({ status }) => status)).toContain("done");
 
-  expect(await steps(["list", path, "--unknown"])).toBe(0);
+  expect(await steps(["list", path, "--unknown", "--json"])).toBe(0);
   expect(printed.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([id]);
 });
 
@@ -116,7 +116,7 @@ test("lists a step in progress as running, and refuses to resolve it", async () 
   };
   const placed = place("running");
   await expect.poll(() => id).not.toBe("");
-  await steps(["list", path]);
+  await steps(["list", path, "--json"]);
   expect(
     printed.map((line) => JSON.parse(line) as { id: string }).find((step) => step.id === id),
   ).toMatchObject({
@@ -181,7 +181,7 @@ test("refuses to resolve a step that changes concurrently", async () => {
 test("does not list expired steps", async () => {
   await unknownStep();
   app.clock.advance(15 * 86_400_000);
-  expect(await steps(["list", path])).toBe(0);
+  expect(await steps(["list", path, "--json"])).toBe(0);
   expect(printed).toEqual([]);
 });
 
@@ -196,7 +196,7 @@ test.each([
   [["resolve", "m", "--retry"], "no step is given; use keelson steps resolve <module> <id>"],
   [["resolve", "m", "i"], "say either --result <json> or --retry"],
   [["resolve", "m", "i", "--result", "1", "--retry"], "say either --result <json> or --retry"],
-  [["resolve", "m", "i", "--unknown", "--retry"], "--unknown is an option of list"],
+  [["resolve", "m", "i", "--unknown", "--retry"], "--unknown and --json are options of list"],
   [["resolve", "m", "i", "--result", "{"], "--result is not JSON: {"],
   [["list", "nowhere.mjs"], 'there is no module "nowhere.mjs"'],
 ])("%j exits with 2 and names the help", async (args, message) => {

@@ -29,9 +29,11 @@ import {
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
+import { jsonFlag, printRows } from "../setup/print-rows.ts";
 
 const ofList = {
   unknown: flag("only steps that were started, are not running, and have no outcome"),
+  ...jsonFlag,
 };
 const ofResolve = {
   result: text("<json>", "the step was done, with this result; later runs get it without a call"),
@@ -45,11 +47,10 @@ const actions = { list: listing, resolve: resolving };
 export const command = defineCommand({
   name: "steps",
   actions,
-  usage: `Usage: keelson steps list <module> [--unknown]
+  usage: `Usage: keelson steps list <module> [--unknown] [--json]
        keelson steps resolve <module> <id> --result <json> | --retry
 
-Lists the steps of writes, consumers, jobs and schedules (ctx.step), one line of JSON each, and resolves steps whose
-outcome is unknown. To find out the outcome, ask the called service about the step's ID, which it got as its key.
+Lists the steps of writes, consumers, jobs and schedules (ctx.step), and resolves steps whose outcome is unknown. To find out the outcome, ask the called service about the step's ID, which it got as its key.
 
 ${moduleArgument}
 ${listed({ "<id>": "the ID of a step" })}
@@ -84,19 +85,25 @@ type Work = (
   context: CommandContext,
 ) => Promise<void>;
 
-function listing({ unknown, result, retry }: Values): Work {
+function listing(values: Values): Work {
+  const { unknown, result, retry } = values;
   if (result !== undefined || retry) refuse("--result and --retry are options of resolve");
-  return async (_runtime, adapters, { clock, print }) => {
-    const steps = await adapters.steps.open();
-    for await (const step of steps.list()) {
-      // Skips expired items, which DynamoDB deletes late.
-      if (step.record.expiresAt * 1000 <= clock.now()) continue;
-      const status = await standingOf(adapters, step, clock.now());
-      if (unknown && status !== "unknown") continue;
-      const { key: id, name, handler, tenantId, requestId, startedAt } = step;
-      print(JSON.stringify({ id, step: name, handler, tenantId, requestId, startedAt, status }));
-    }
+  return async (_runtime, adapters, context) => {
+    const rows = listedSteps(adapters, context, unknown);
+    await printRows(rows, values, context, `no step${unknown ? " has an unknown outcome" : ""}`);
   };
+}
+
+async function* listedSteps(adapters: Adapters, { clock }: CommandContext, isUnknownOnly: boolean) {
+  const steps = await adapters.steps.open();
+  for await (const step of steps.list()) {
+    // Skips expired items, which DynamoDB deletes late.
+    if (step.record.expiresAt * 1000 <= clock.now()) continue;
+    const status = await standingOf(adapters, step, clock.now());
+    if (isUnknownOnly && status !== "unknown") continue;
+    const { key: id, name, handler, tenantId, requestId, startedAt } = step;
+    yield { id, step: name, handler, tenantId, requestId, startedAt, status };
+  }
 }
 
 async function standingOf({ claims }: Adapters, { record, claim }: ListedStep, nowMs: number) {
@@ -107,8 +114,8 @@ async function standingOf({ claims }: Adapters, { record, claim }: ListedStep, n
 /** Owner of steps that an operator resolves. No run has this name. */
 const owner = "operator";
 
-function resolving({ result, retry, unknown }: Values, given: string | undefined): Work {
-  if (unknown) refuse("--unknown is an option of list");
+function resolving({ result, retry, unknown, json }: Values, given: string | undefined): Work {
+  if (unknown || json) refuse("--unknown and --json are options of list");
   const id = required(given, "no step is given; use keelson steps resolve <module> <id>");
   if ((result === undefined) !== retry) refuse("say either --result <json> or --retry");
   const text = result === undefined ? undefined : checkedJson(result);

@@ -154,7 +154,7 @@ function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly
 
 /** Says in one line what `parseArgs` says in several. */
 function wrongOption(message: string, options: Flags): string {
-  const [, name = ""] = /'(?:-\w, )?(-[^' ]*)/.exec(message) ?? [];
+  const name = message.replace(/^[^']*'(?:-\w, )?(-[^' ]*)[\s\S]*$/, "$1");
   if (message.startsWith("Unknown option")) {
     const meant = nearestName(name.replace(/^-+/, ""), Object.keys(options));
     return `there is no option ${name}${meanToo(meant && `--${meant}`)}`;

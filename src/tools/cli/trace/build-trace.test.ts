@@ -303,7 +303,10 @@ describe("attempts", () => {
       state: "dead-lettered",
       reason: "no money",
     });
-    expect(stuck?.fix).toBe("fix the cause, then move it back from the dead-letter queue of jobs");
+    expect(stuck?.fix).toBe("fix the cause, then move it back from its dead-letter queue");
+    expect(stuck?.commands).toEqual(["npx keelson queue move-back -- server.ts jobs j1"]);
+    const unnamed = build([...chain.slice(0, 4), ...failed, { ...letter, queue: undefined }]).stuck;
+    expect(unnamed?.commands).toEqual(["npx keelson queue move-back -- server.ts <queue> j1"]);
     expect(build([...lines, { ...charged, time: at(90_000) }]).stuck).toBeUndefined();
     // Moved back, and failed anew.
     const anew = { ...charged, outcome: "failed", time: at(90_000) };

@@ -111,6 +111,12 @@ function putBackCommand(id: string) {
   return keelson("outbox", "put-back", ...event);
 }
 
+function moveBackCommand(module: string, queue = "<queue>", id: string) {
+  const start = keelson("queue", "move-back");
+  const of = queue === "<queue>" ? queue : command(queue);
+  return `${start} -- ${command(module)} ${of} ${command(id)}`;
+}
+
 function helpFor({ kind, id = "", state, queue }: TraceNode, module: string) {
   const help = (fix: string, ...commands: readonly string[]) => ({ fix, commands });
   const doctor = keelson("doctor", module);
@@ -125,14 +131,11 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string) {
         "ask the called service for the outcome, by the step's ID, and resolve the step; then move the message back",
         ...["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
       );
-    case "dead-lettered": {
-      const from =
-        queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
+    case "dead-lettered":
       return help(
-        `fix the cause, then move it back from ${from}`,
-        "aws sqs start-message-move-task --source-arn <ARN of the dead-letter queue>",
+        "fix the cause, then move it back from its dead-letter queue",
+        moveBackCommand(module, queue, id),
       );
-    }
     case "set-aside":
       return kind === "event"
         ? help("fix the cause, then put it back", list, putBackCommand(id))

@@ -1,0 +1,101 @@
+import {
+  ChangeMessageVisibilityCommand,
+  DeleteMessageCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  type Message,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  type SQSClient,
+} from "@aws-sdk/client-sqs";
+import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
+import { queueMessage, reasonAttribute, systemAttributes } from "./sqs-queue.ts";
+
+export interface DeadLetter {
+  /** The ID that it has in the dead-letter queue. */
+  readonly id: string;
+  readonly body: string;
+  readonly group: string | undefined;
+  /** Since when it is in the dead-letter queue, in epoch milliseconds. */
+  readonly sentMs: number;
+  /** Error of the last attempt; `undefined` if SQS itself moved the message. */
+  readonly reason: string | undefined;
+  readonly receipt: string;
+}
+
+/** Dead letters of one queue. */
+export interface DeadLetters {
+  count(): Promise<number>;
+  /**
+   * Yields up to ten letters at a time, and hides each from other readers for {@link hiddenSeconds}, or until
+   * `release`. Of a FIFO queue's group SQS hands out only the first ten until these are gone.
+   */
+  read(): AsyncGenerator<readonly DeadLetter[]>;
+  release(letter: DeadLetter): Promise<void>;
+  /** Sends it to its queue, then removes it: a crash in between doubles it, which claims notice. */
+  moveBack(letter: DeadLetter): Promise<void>;
+  remove(letter: DeadLetter): Promise<void>;
+}
+
+export const hiddenSeconds = 60;
+
+/** @returns `undefined` if the queue has no dead-letter queue. @throws Error if a queue is missing. */
+export async function openDeadLetters(
+  client: SQSClient,
+  queue: Pick<MessageQueue, "url">,
+): Promise<DeadLetters | undefined> {
+  const source = await queue.url();
+  const asked = { QueueUrl: source, AttributeNames: ["RedrivePolicy" as const] };
+  const found = (await client.send(new GetQueueAttributesCommand(asked))).Attributes;
+  if (found?.RedrivePolicy === undefined) return undefined;
+  const { deadLetterTargetArn: arn } = JSON.parse(found.RedrivePolicy) as {
+    readonly deadLetterTargetArn: string;
+  };
+  const QueueName = arn.slice(arn.lastIndexOf(":") + 1);
+  const { QueueUrl } = await client.send(new GetQueueUrlCommand({ QueueName }));
+  const remove = async ({ receipt: ReceiptHandle }: DeadLetter) => {
+    await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
+  };
+  return {
+    count: async () => {
+      const AttributeNames = ["ApproximateNumberOfMessages" as const];
+      const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames });
+      const { Attributes } = await client.send(command);
+      return Number(Attributes?.ApproximateNumberOfMessages);
+    },
+    read: async function* () {
+      const command = new ReceiveMessageCommand({
+        QueueUrl,
+        MaxNumberOfMessages: 10,
+        // A long poll asks all of SQS's servers: a short one misses messages.
+        WaitTimeSeconds: 1,
+        VisibilityTimeout: hiddenSeconds,
+        MessageSystemAttributeNames: [...systemAttributes],
+        MessageAttributeNames: [reasonAttribute],
+      });
+      for (;;) {
+        const { Messages = [] } = await client.send(command);
+        if (Messages.length === 0) return;
+        yield Messages.map(deadLetter);
+      }
+    },
+    release: async ({ receipt: ReceiptHandle }) => {
+      const change = { QueueUrl, ReceiptHandle, VisibilityTimeout: 0 };
+      await client.send(new ChangeMessageVisibilityCommand(change));
+    },
+    moveBack: async (letter) => {
+      const { id, body, group } = letter;
+      const message = { QueueUrl: source, MessageBody: body, MessageGroupId: group };
+      const ordered = isOrdered(source) ? { MessageDeduplicationId: `back-${id}` } : {};
+      await client.send(new SendMessageCommand({ ...message, ...ordered }));
+      await remove(letter);
+    },
+    remove,
+  };
+}
+
+function deadLetter(message: Message): DeadLetter {
+  const { id, body, group, sentMs, receipt } = queueMessage(message);
+  const { [reasonAttribute]: reason } = message.MessageAttributes ?? {};
+  return { id, body, group, sentMs: Number(sentMs), reason: reason?.StringValue, receipt };
+}

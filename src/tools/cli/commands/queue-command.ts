@@ -1,0 +1,266 @@
+import type { Runtime } from "../../../app/runtime/runtime.ts";
+import {
+  type DeadLetter,
+  type DeadLetters,
+  openDeadLetters,
+} from "../../../aws/messaging/dead-letters.ts";
+import { readMessage } from "../../../parts/messages/message-guard.ts";
+import {
+  actionOf,
+  type CommandContext,
+  defineCommand,
+  flag,
+  itsEnvironment,
+  listed,
+  moduleArgument,
+  moduleOf,
+  options,
+  refuse,
+  required,
+  type ValuesOf,
+} from "../setup/define-command.ts";
+import { onItsServer } from "../setup/its-server.ts";
+import { jsonFlag, printRows } from "../setup/print-rows.ts";
+
+const flags = {
+  all: flag("move-back and delete: all dead letters of the queue"),
+  yes: flag("delete --all: does not ask; required without a terminal"),
+  ...jsonFlag,
+} as const;
+type Values = ValuesOf<typeof flags>;
+
+const actions = { list, show, "move-back": moveBack, delete: remove };
+
+export const command = defineCommand({
+  name: "queue",
+  actions,
+  usage: `Usage: keelson queue list <module> [<queue>] [--json]
+       keelson queue show <module> <queue> <id>
+       keelson queue move-back <module> <queue> <id> | --all
+       keelson queue delete <module> <queue> <id> | --all [--yes]
+
+Manages dead letters: messages that failed too often, or that can never be processed.
+
+${moduleArgument}
+${listed({
+  "<queue>": "a queue of the server; keelson queue list shows its name",
+  "<id>": "of a message, or of its event or job",
+})}
+
+Actions:
+${listed({
+  list: "prints each dead letter with its tenant, type, age and last error; without\na queue, those of all queues. SQS hides what it has shown from others for a moment,\nand shows only ten letters of a group of a FIFO queue",
+  show: "prints one whole",
+  "move-back": "sends one or all to the queue again, where they are handled as new messages",
+  delete: "deletes one or all permanently",
+})}
+
+${options(flags)}
+
+${itsEnvironment}
+Exit codes: 0 done, 1 failed, or there is no such message, 2 wrong usage.`,
+  flags,
+  maxArguments: 4,
+  run: async (values, [given, path, queue, id], context) => {
+    const action = actionOf(actions, given);
+    const module = moduleOf(path, `queue ${action}`);
+    refuseMixture(action, values, queue, id);
+    if (action === "delete" && values.all && !values.yes && !(await agreed(queue, context)))
+      throw new Error("nothing was deleted");
+    return await onItsServer(module, context, (runtime, there) =>
+      actions[action]({ runtime, queue, id, values }, there),
+    );
+  },
+});
+
+function refuseMixture(
+  action: keyof typeof actions,
+  { all, yes, json }: Values,
+  queue: string | undefined,
+  id: string | undefined,
+): void {
+  if (json && action !== "list") refuse("--json is an option of list");
+  if (yes && action !== "delete") refuse("--yes is an option of delete");
+  if (all && (action === "list" || action === "show"))
+    refuse("--all is an option of move-back and delete");
+  if (action === "list") {
+    if (id !== undefined) refuse(`unexpected argument ${JSON.stringify(id)}`);
+    return;
+  }
+  required(queue, `no queue is given; use keelson queue ${action} <module> <queue>`);
+  if (all && id !== undefined) refuse("an ID and --all are given; use one of the two");
+  if (!all) required(id, `no message is given; use its ID${action === "show" ? "" : " or --all"}`);
+}
+
+async function agreed(queue: string | undefined, { ask }: CommandContext): Promise<boolean> {
+  if (ask === undefined)
+    refuse("delete --all cannot ask for confirmation without a terminal; use --yes");
+  const answer = await ask(`Delete all dead letters of ${queue}? Type its name: `);
+  return answer.trim() === queue;
+}
+
+interface Call {
+  readonly runtime: Runtime;
+  readonly queue: string | undefined;
+  readonly id: string | undefined;
+  readonly values: Values;
+}
+
+async function list({ runtime, queue, values }: Call, context: CommandContext): Promise<number> {
+  const opened = await lettersOf(runtime, queue);
+  const nowMs = context.clock.now();
+  const rows: Record<string, unknown>[] = [];
+  let waiting = 0;
+  for (const [name, letters] of opened) {
+    waiting += await letters.count();
+    await visit(letters, context, async (letter) => {
+      rows.push({ queue: name, ...factsOf(letter, nowMs), error: letter.reason });
+      return "kept";
+    });
+  }
+  const names = opened.map(([name]) => name).join(", ");
+  await printRows(rows, values, context, `no dead letter in ${names}`);
+  if (waiting > rows.length)
+    context.complain(
+      `keelson: ${rows.length} of about ${waiting} are listed; SQS shows ten letters of a group of a FIFO queue, and hides what others are reading`,
+    );
+  return 0;
+}
+
+async function show(call: Call, context: CommandContext): Promise<number> {
+  return await withOne(call, context, async (_letters, { body }) => {
+    context.print(body);
+    return "kept";
+  });
+}
+
+async function moveBack(call: Call, context: CommandContext): Promise<number> {
+  return await change(call, context, "moved back", (letters, letter) => letters.moveBack(letter));
+}
+
+async function remove(call: Call, context: CommandContext): Promise<number> {
+  return await change(call, context, "deleted", (letters, letter) => letters.remove(letter));
+}
+
+type Act = (letters: DeadLetters, letter: DeadLetter) => Promise<void>;
+
+async function change(call: Call, context: CommandContext, done: string, act: Act) {
+  const { runtime, queue, values } = call;
+  const changed = async (letters: DeadLetters, letter: DeadLetter): Promise<Visited> => {
+    await act(letters, letter);
+    return "gone";
+  };
+  if (!values.all) {
+    const code = await withOne(call, context, changed);
+    context.print(`${call.id}: ${done}`);
+    return code;
+  }
+  const startedMs = context.clock.now();
+  let count = 0;
+  for (const [, letters] of await lettersOf(runtime, queue))
+    await visit(letters, context, async (letter) => {
+      // A letter that has failed again in the meantime: moving it again would never end.
+      if (letter.sentMs > startedMs) return "kept";
+      count += 1;
+      return await changed(letters, letter);
+    });
+  context.print(`${queue}: ${count} ${done}`);
+  return 0;
+}
+
+/** Visits the letter with the ID of the call. @throws Error if no letter has it. */
+async function withOne(
+  { runtime, queue, id }: Call,
+  context: CommandContext,
+  act: (letters: DeadLetters, letter: DeadLetter) => Promise<Visited>,
+): Promise<number> {
+  let isFound = false;
+  for (const [, letters] of await lettersOf(runtime, queue))
+    await visit(letters, context, async (letter) => {
+      if (letter.id !== id && factsOf(letter, 0).of !== id) return "kept";
+      isFound = true;
+      return (await act(letters, letter)) === "gone" ? "last" : "last kept";
+    });
+  if (!isFound) throw new Error(`no dead letter of ${queue} has the ID ${JSON.stringify(id)}`);
+  return 0;
+}
+
+/** Whether the letter stays in its queue, and whether it was the last one to visit. */
+type Visited = "kept" | "gone" | "last kept" | "last";
+
+/** Reads letters until one was the last, then makes those that stay visible again. */
+async function visit(
+  letters: DeadLetters,
+  { progress, stopping }: CommandContext,
+  act: (letter: DeadLetter) => Promise<Visited>,
+): Promise<void> {
+  const kept = new Set<DeadLetter>();
+  const signal = stopping?.();
+  let count = 0;
+  try {
+    for await (const batch of letters.read()) {
+      for (const letter of batch) kept.add(letter);
+      for (const letter of batch) {
+        signal?.throwIfAborted();
+        count += 1;
+        progress?.(`${count} dead letters read`);
+        const visited = await act(letter);
+        if (!visited.endsWith("kept")) kept.delete(letter);
+        if (visited.startsWith("last")) return;
+      }
+    }
+  } finally {
+    progress?.("");
+    // What cannot be released becomes visible by itself.
+    await Promise.allSettled([...kept].map((letter) => letters.release(letter)));
+  }
+}
+
+/** Opens the dead letters of one queue of the server, or of all its queues. */
+async function lettersOf(
+  { adapters, server: { registry } }: Runtime,
+  queue: string | undefined,
+): Promise<(readonly [queue: string, letters: DeadLetters])[]> {
+  const messaging = await (await adapters.open()).messaging.open();
+  const { events, others, jobs, fairJobs, fairMode, sqs } = messaging;
+  const own = [events, jobs, fairJobs];
+  const all = registry.receivers.size === 0 ? own : [...own, others];
+  const queues = [...new Map(all.map((one) => [one.name, one])).values()];
+  const wanted = queues.filter(({ name }) => queue === undefined || name === queue);
+  if (wanted.length === 0)
+    refuse(
+      `the server has no queue ${JSON.stringify(queue)}; it has ${queues.map(({ name }) => name).join(", ")}`,
+    );
+  const opened = await Promise.all(
+    // Without fair queues a server may have no queue for fair jobs, or one from before a rollback.
+    wanted.map(async (one) => {
+      const letters = openDeadLetters(sqs, one);
+      return [
+        one.name,
+        await (one === fairJobs && fairMode === "off" ? letters.catch(() => undefined) : letters),
+      ] as const;
+    }),
+  );
+  return opened.flatMap(([name, letters]) => (letters === undefined ? [] : [[name, letters]]));
+}
+
+/** Whatever the message says about itself: it may be malformed, or not one of ours. */
+function factsOf({ id, body, sentMs }: DeadLetter, nowMs: number) {
+  const ageSeconds = Math.round((nowMs - sentMs) / 1_000);
+  const read = readOrNot(body);
+  if (read === undefined) return { id, ageSeconds, type: undefined };
+  if ("job" in read) {
+    const { name, jobId, tenantId } = read.job;
+    return { id, of: jobId, tenantId, type: name, ageSeconds };
+  }
+  const { type, eventId, tenantId } = read.event;
+  return { id, of: eventId, tenantId, type, ageSeconds };
+}
+
+function readOrNot(body: string) {
+  try {
+    return readMessage(body);
+  } catch {
+    return undefined;
+  }
+}
