@@ -11,9 +11,9 @@ export const bundleDirectory = join(root, "infra/dist");
 
 /** What a cold start reads, and what the archive holds, in bytes; somewhat above what they are, so that growth is seen. */
 const budgets = {
-  "read at start, without SDK and zod": 89_000,
-  "read at start": 368_000,
-  "all of it": 1_355_000,
+  "read at start, without SDK and zod": 89_800,
+  "read at start": 369_000,
+  "all of it": 1_368_000,
 };
 
 /** What is no code of the sample and keelson's. */

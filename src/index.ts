@@ -175,3 +175,10 @@ export type { MessageProof } from "./parts/messages/proof.ts";
 export type { ReceivedEvent } from "./parts/messages/received-event.ts";
 export type { OnceOptions } from "./parts/once/once-by.ts";
 export type { IfUnknown } from "./parts/once/step.ts";
+export type {
+  NewTenant,
+  Tenant,
+  TenantListOptions,
+  TenantPage,
+  Tenants,
+} from "./parts/tenant-registry/tenant.ts";

@@ -56,6 +56,7 @@ export const folders = [
   "parts/http",
   "parts/limits",
   "parts/once",
+  "parts/tenant-registry",
   "parts/api-keys",
   "parts/wall",
   "parts/config/operate",

@@ -85,6 +85,7 @@ const probe = defineFeature("probe", (r) => {
 });
 const options = {
   features: [probe],
+  tenants: true,
   once: { waitMs: 50 },
   limits: { bodyBytes: 200_000, bufferedBytes: 200_000 },
 };
@@ -108,7 +109,10 @@ const errorOf = (text: string | undefined) =>
   text?.startsWith('{"error"') ? JSON.parse(text).error : undefined;
 
 beforeAll(async () => {
-  app = await startTestApp(buildServer(options));
+  const server = buildServer(options);
+  app = await startTestApp(server);
+  await server.tenants.create({ id: "gone" });
+  await server.tenants.suspend("gone", { reason: "unpaid" });
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const variables = {
     ...app.env,
@@ -157,6 +161,7 @@ const onBoth = {
   unauthenticated: (ask) => ask("/most"),
   signature_invalid: (ask) => ask("/hooks", { method: "POST", headers: json, body: "{}" }),
   access_denied: (ask) => ask("/orders", { as: ann }),
+  tenant_suspended: (ask) => ask("/most", { as: { id: "eve", tenantId: "gone" } }),
   not_found: (ask) => ask("/nowhere"),
   method_not_allowed: (ask) => ask("/orders", { method: "DELETE" }),
   request_in_progress: async (ask) => {

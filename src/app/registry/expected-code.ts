@@ -45,6 +45,8 @@ export function isExpected(
       return handler.kind === "write";
     case "response_mismatch":
       return handler.output !== undefined && options.output?.mismatch !== "send";
+    case "tenant_suspended":
+      return options.tenants === true;
     case "isolation_unavailable":
       return [...registry.tables.values()].some(({ tenant }) => tenant === true);
     default:

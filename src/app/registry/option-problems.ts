@@ -62,6 +62,7 @@ const callTable: OptionTable = {
   ),
   ...allUnchecked("delivery", "isolation", "messages", "output", "openapi", "metrics", "trace"),
   shutdown: unchecked,
+  tenants: flag,
   once: kind((value) => {
     const { waitMs = 0 } = Object(value);
     return isOnce(value, ["waitMs"]) && Number.isSafeInteger(waitMs) && waitMs >= 0;

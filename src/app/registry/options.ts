@@ -135,6 +135,11 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      */
     readonly proof?: MessageProof;
   };
+  /**
+   * Registers tenants, see `docs/tenant-registry.md`: `server.tenants` creates and suspends them.
+   * Tenants that are not registered keep their access. Default `false`.
+   */
+  readonly tenants?: boolean;
   /** Default: `NODE_ENV` if it is `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
 }

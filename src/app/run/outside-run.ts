@@ -10,6 +10,7 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { adoptRequestId, type RequestScope, runInMessageScope } from "../runtime/scope.ts";
+import { assertActive } from "./active-tenant.ts";
 import { causeOf } from "./write.ts";
 
 const handler = "keelson.server.run";
@@ -24,7 +25,7 @@ export interface OutsideRun<Result> {
  * Runs the work of `server.run`, with a claim if the options contain a request ID.
  *
  * @throws any error of the work; FrameworkError `request_in_progress` if a run with the same ID
- * takes too long.
+ * takes too long; the errors of {@link assertActive}.
  */
 export async function runOutside<Result>(
   runtime: Runtime,
@@ -46,6 +47,7 @@ export async function runOutside<Result>(
   return runInMessageScope(runtime, facts, async (scope) => {
     scope.log.info("run.started", { reason });
     try {
+      await assertActive(scope);
       const result = await performed(scope, options.requestId, work);
       runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
       return result;

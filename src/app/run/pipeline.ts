@@ -33,6 +33,7 @@ import { streamedReply } from "../ctx/stream-result.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInScope } from "../runtime/scope.ts";
+import { assertActive } from "./active-tenant.ts";
 import { fail, refuse, warnOfUndeclaredStatus } from "./failed-request.ts";
 
 const noBytes = new Uint8Array(0);
@@ -232,13 +233,14 @@ async function authenticated(
     throw new FrameworkError("unauthenticated", problem, { headers });
   }
   scope.isIdentified = isRequired;
-  const { isolatedTo } = scope;
+  const { isolatedTo, runtime } = scope;
   // A process isolated to one tenant rejects all others, even on open routes.
   const isForeign = isolatedTo !== undefined && user.tenantId !== isolatedTo;
-  if (isForeign || !allows(rule, user)) {
-    scope.user = user; // so that the log line of the rejection names the caller
-    throw new AccessDeniedError(isForeign ? "tenant.isolation" : describeRule(rule));
-  }
+  scope.user = user; // so that the log line of a rejection names the caller
+  // Before the access rule: all routes give a suspended tenant the same answer.
+  if (runtime.suspensions !== undefined && !isForeign) await assertActive(scope);
+  const isAllowed = !isForeign && allows(rule, user);
+  if (!isAllowed) throw new AccessDeniedError(isForeign ? "tenant.isolation" : describeRule(rule));
   return user;
 }
 

@@ -16,6 +16,7 @@ import { createContext } from "../ctx/context.ts";
 import type { HandlerDeclaration, WebhookDeclaration } from "../handlers/handler.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
+import { assertActive } from "./active-tenant.ts";
 import { warnOfUndeclaredStatus } from "./failed-request.ts";
 import { runWrite } from "./write.ts";
 
@@ -55,7 +56,7 @@ export async function receiveWebhook(
   const input = await validateInput(declaration.input, raw);
   const tenantId = await tenantOf(received, input);
   if (tenantId === undefined) return plain(undefined);
-  enter(scope, tenantId);
+  await enter(scope, tenantId);
   await runtime.tenantsInFlight?.enter(scope, declaration);
   if (runtime.isLimited)
     await (await runtime.limits.open()).admit(scope, request, declaration, true);
@@ -178,12 +179,16 @@ async function tenantOf(
   );
 }
 
-/** @throws AccessDeniedError in a process that is isolated to another tenant. */
-function enter(scope: RequestScope, tenantId: string): void {
+/**
+ * @throws AccessDeniedError in a process that is isolated to another tenant; the errors of
+ * {@link assertActive}.
+ */
+async function enter(scope: RequestScope, tenantId: string): Promise<void> {
   const { isolatedTo } = scope;
   scope.user = userOf(tenantId);
   if (isolatedTo !== undefined && isolatedTo !== tenantId)
     throw new AccessDeniedError("tenant.isolation");
+  await assertActive(scope);
 }
 
 function userOf(tenantId: string | undefined): User {

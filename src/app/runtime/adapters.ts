@@ -18,6 +18,7 @@ import type { EventBus } from "../../parts/messages/outbox.ts";
 import type { OutboxStore } from "../../parts/messages/outbox-store.ts";
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import type { StepStore } from "../../parts/once/step.ts";
+import type { TenantStore } from "../../parts/tenant-registry/tenant.ts";
 import type { Wall, WallCaller } from "../../parts/wall/wall.ts";
 import type { ProjectionStore } from "../projections/projection-store.ts";
 import type { ScheduleStore } from "../schedules/schedule-step.ts";
@@ -45,6 +46,7 @@ export interface Adapters {
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
   readonly apiKeys: Lazy<ApiKeyStore>;
+  readonly tenants: Lazy<TenantStore>;
   readonly quotas: Lazy<QuotaStore>;
   readonly rates: Lazy<RateStore>;
   readonly slots: Lazy<Waiting>;

@@ -13,6 +13,7 @@ import type { RowCipher } from "../../parts/config/read/row-cipher.ts";
 import type { HeaderCheck } from "../../parts/http/headers.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
 import type { MessageGuard } from "../../parts/messages/message-guard.ts";
+import type { Suspensions } from "../../parts/tenant-registry/suspensions.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { ColdStart } from "../observe/run-lines.ts";
@@ -82,6 +83,8 @@ export interface Runtime {
   /** Whether a rate limit applies to any route. */
   readonly isLimited: boolean;
   readonly limits: Lazy<RateLimiting>;
+  /** Which tenants are suspended. Absent without `tenants: true`. */
+  readonly suspensions: Lazy<Suspensions> | undefined;
   readonly lifecycle: ProcessState;
   readonly adapters: OpeningAdapters;
   readonly runs: Lazy<RunServices>;

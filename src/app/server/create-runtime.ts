@@ -41,7 +41,7 @@ import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRequestIds } from "../runtime/scope.ts";
 import { readKeyRing } from "./boot-parameters.ts";
-import { identifying, verifying } from "./callers.ts";
+import { identifying, suspending, verifying } from "./callers.ts";
 import { openingWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
@@ -132,7 +132,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
         clock,
       }),
     ),
-    ...rateLimiting(state, () => runtime),
+    ...admission(state, () => runtime),
     ...{ inFlight: new Map(), reportedErrors: new Set() },
     channels,
     deliveryJob: createDeliveryJob(channels),
@@ -264,9 +264,11 @@ function lazyRuns(
   });
 }
 
-function rateLimiting({ options, registry }: ServerInternals, runtimeOf: () => Runtime) {
+/** Suspensions and rate limits. */
+function admission({ options, registry }: ServerInternals, runtimeOf: () => Runtime) {
   const places = [options, ...registry.features, ...registry.handlers.values()];
   return {
+    suspensions: options.tenants === true ? suspending(runtimeOf) : undefined,
     isLimited: places.some(({ rateLimit }) => rateLimit !== undefined),
     limits: lazy(async () => new (await import("../run/rate-limits.ts")).RateGate(runtimeOf())),
   };

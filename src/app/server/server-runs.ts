@@ -1,5 +1,6 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { defaultTimes, type ShutdownTimes } from "../../base/process/shutdown-limits.ts";
+import type { Tenants } from "../../parts/tenant-registry/tenant.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/options.ts";
@@ -19,7 +20,7 @@ interface RunUnderWay {
   readonly ended: Promise<unknown>;
 }
 
-/** Creates `run` and `close` of a server, whose hosts may have bound it. */
+/** Creates `run`, `tenants` and `close` of a server, whose hosts may have bound it. */
 export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptions) {
   const underWay = new Set<RunUnderWay>();
   let own: Promise<Runtime> | undefined;
@@ -38,17 +39,21 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
     return own;
   };
 
+  const opened = async (): Promise<Runtime> => {
+    const runtime = await (own ?? bound() ?? alone());
+    if (runtime.lifecycle.draining.aborted) throw closed();
+    return runtime;
+  };
+
   const begin = async <Result>(
     options: RunOptions,
     work: (ctx: PipelineContext) => Awaitable<Result>,
     signal: AbortSignal,
   ): Promise<Result> => {
-    const runtime = await (own ?? bound() ?? alone());
-    if (runtime.lifecycle.draining.aborted) throw closed();
+    const runtime = await opened();
     const running = runOutside(runtime, { options, work, signal });
-    count += 1;
     // Registers the run, so that a draining container waits for it and logs it if it is cut off.
-    const key = `run ${count}`;
+    const key = `run ${++count}`;
     runtime.inFlight.set(key, {
       work: running,
       handler: "keelson.server.run",
@@ -102,6 +107,11 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
       } finally {
         underWay.delete(entry);
       }
+    },
+    /** The tenants of the runtime that a run would use. @throws Error while the server closes. */
+    tenants: async (): Promise<Tenants> => {
+      if (closing !== undefined) throw closed();
+      return (await import("./open-tenants.ts")).openTenants(await opened());
     },
     close: (): Promise<void> => {
       closing ??= drain().finally(() => {

@@ -7,6 +7,7 @@ import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts
 import { configKeyProblems, keyNames } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
 import { conflicts } from "../../parts/http/route.ts";
+import type { Tenants } from "../../parts/tenant-registry/tenant.ts";
 import type { Feature } from "../features/feature.ts";
 import { useProblems } from "../features/uses.ts";
 import type { Awaitable } from "../handlers/handler.ts";
@@ -72,7 +73,7 @@ export interface Server {
    * its JSON round trip.
    * @throws any error of `work`. TypeError for invalid options. Error while the server closes.
    * FrameworkError `request_in_progress` (409) while a run with the same `requestId` takes longer
-   * than `once.waitMs`.
+   * than `once.waitMs`; `tenant_suspended` (403) for a suspended tenant.
    * @example
    * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) => ctx.publish("file.imported", { id }));
    * await server.close();
@@ -81,6 +82,14 @@ export interface Server {
     options: RunOptions,
     work: (ctx: PipelineContext) => Awaitable<Result>,
   ): Promise<Result>;
+  /**
+   * Registered tenants, with `tenants: true`. Uses the resources that `run` uses.
+   *
+   * @throws Error, from its functions, without `tenants: true`, and while the server closes.
+   * @example
+   * await server.tenants.create({ id: "acme", timeZone: "Europe/Berlin" });
+   */
+  readonly tenants: Tenants;
   /**
    * Waits at most `shutdown.drainMs` for the runs that `run` started, and closes the resources that
    * `run` opened, including those registered with `onClose`. `ctx.signal` aborts up to a second
@@ -192,6 +201,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     registry,
     run: async (runOptions, work) => (await runs.open()).run(runOptions, work),
     close: async () => (await runs.opening)?.close(),
+    tenants: tenantsBy(async () => (await runs.open()).tenants()),
     ready: async () => {
       if (state.ready !== undefined) return state.ready();
       if (options.ssm !== undefined || options.keyRing !== undefined) {
@@ -209,6 +219,16 @@ export function buildServer<const Features extends readonly Feature[]>(
     [internals]: state,
   } satisfies Server);
   return server;
+}
+
+function tenantsBy(open: () => Promise<Tenants>): Tenants {
+  return Object.freeze<Tenants>({
+    create: async (...given) => (await open()).create(...given),
+    get: async (...given) => (await open()).get(...given),
+    list: async (...given) => (await open()).list(...given),
+    suspend: async (...given) => (await open()).suspend(...given),
+    resume: async (...given) => (await open()).resume(...given),
+  });
 }
 
 /** @throws TypeError if `buildServer` did not create the server. */

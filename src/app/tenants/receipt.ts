@@ -1,3 +1,4 @@
+import { defined } from "../../base/types/defined.ts";
 import type { TenantSources } from "./tenant-source.ts";
 import type { TableCount, WalkState } from "./walk.ts";
 
@@ -15,6 +16,8 @@ export interface TenantReceipt {
   }[];
   readonly rows: number;
   readonly passes: number;
+  /** What became of the tenant's registration. Absent without one, and for an export. */
+  readonly registration?: "erased" | "kept" | undefined;
   /** After an erasure: no rows of the tenant are left, as far as keys and attributes show. */
   readonly isDone: boolean;
   readonly notCovered: readonly string[];
@@ -25,12 +28,12 @@ export type TenantAction = "export" | "erase" | "count";
 
 interface ReceiptParts
   extends TenantSources,
-    Pick<TenantReceipt, "action" | "tenant" | "at" | "isDone"> {
+    Pick<TenantReceipt, "action" | "tenant" | "at" | "isDone" | "registration"> {
   readonly state: WalkState;
 }
 
 export function receiptOf(parts: ReceiptParts): TenantReceipt {
-  const { action, tenant, at, isDone, state, sources, notCovered } = parts;
+  const { action, tenant, at, isDone, registration, state, sources, notCovered } = parts;
   const tables = [];
   const untold: string[] = [];
   for (const [index, { table, tableName }] of sources.entries()) {
@@ -48,6 +51,7 @@ export function receiptOf(parts: ReceiptParts): TenantReceipt {
     tables,
     rows: tables.reduce((total, { rows }) => total + rows, 0),
     passes: state.pass,
+    ...defined({ registration }),
     isDone,
     notCovered: [...untold, ...notCovered],
   };
@@ -56,11 +60,12 @@ export function receiptOf(parts: ReceiptParts): TenantReceipt {
 export const participles = { export: "exported", erase: "erased", count: "found" } as const;
 
 export function receiptLines(receipt: TenantReceipt): readonly string[] {
-  const { action, tenant, tables, rows, passes, isDone, notCovered } = receipt;
+  const { action, tenant, tables, rows, passes, registration, isDone, notCovered } = receipt;
   const done = participles[action];
   return [
     ...tables.map((table) => `${table.tableName}: ${rowsText(table.rows)} ${done}`),
     `tenant ${JSON.stringify(tenant)}: ${rowsText(rows)} ${done}${action === "erase" ? ` in ${passes} ${passes === 1 ? "pass" : "passes"}` : ""}`,
+    ...(registration === undefined ? [] : [`registration ${registration}`]),
     ...(isDone ? [] : ["rows keep coming: stop the tenant, then run this again"]),
     "not covered:",
     ...notCovered.map((text) => `- ${text}`),

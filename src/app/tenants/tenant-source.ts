@@ -4,6 +4,7 @@ import { keyPartition, secretPartition } from "../../parts/api-keys/api-key.ts";
 import { successorOf } from "../../parts/config/declare/key.ts";
 import { historyPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
 import { objectOf } from "../../parts/messages/envelope.ts";
+import { registryPartition } from "../../parts/tenant-registry/tenant.ts";
 import { tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
 import {
   configTable,
@@ -48,11 +49,15 @@ export interface TenantSources {
 /**
  * Returns the tables with rows of a tenant: the application's tables with `tenant: true`, then
  * keelson's, with the configuration last.
+ *
+ * @param keepsRegistration - whether to leave out the registration of the tenant, which an erasure
+ * removes at its end. Default `false`.
  */
 export function tenantSources(
   server: DeclaredServer,
   tenantId: string,
   env: Variables,
+  keepsRegistration = false,
 ): TenantSources {
   const { registry, options } = server;
   const prefix = options.dynamodb?.prefix ?? "keelson";
@@ -74,7 +79,10 @@ export function tenantSources(
       ...own.filter(({ tenant }) => tenant === true).map(inWall),
       ...(tables.includes(keptEventsTable) ? [inWall(keptEventsTable)] : []),
       ...(tables.includes(outboxTable) ? [sourceOf(outboxTable, byEnvelope(tenantId))] : []),
-      { ...sourceOf(onceTable, byTenantId(tenantId)), exported: withoutHashes },
+      {
+        ...sourceOf(onceTable, byClaim(tenantId, keepsRegistration)),
+        exported: withoutHashes,
+      },
       {
         ...sourceOf(configTable, byPartition(configTable, configPartitions(tenantId))),
         exported: withoutSecrets(registry),
@@ -151,6 +159,18 @@ function byTenantId(tenantId: string): TenantRowsIn {
       if (item["tenantId"] === undefined) return "untold";
       return textOf(item, "tenantId") === tenantId ? "own" : "other";
     },
+  };
+}
+
+function byClaim(tenantId: string, keepsRegistration: boolean): TenantRowsIn {
+  const rows = byTenantId(tenantId);
+  if (!keepsRegistration) return rows;
+  return {
+    ...rows,
+    verdict: (item) =>
+      textOf(item, onceTable.partitionKey)?.startsWith(registryPartition) === true
+        ? "other"
+        : rows.verdict(item),
   };
 }
 

@@ -147,6 +147,9 @@ function lazyStores(
     apiKeys: lazy(async () =>
       (await import("../stores/api-key-store.ts")).dynamoApiKeys(database, once),
     ),
+    tenants: lazy(async () =>
+      (await import("../stores/tenant-store.ts")).dynamoTenants(database, once),
+    ),
     rates: lazy(async () => (await import("../stores/rate-store.ts")).dynamoRates(database, once)),
     slots: lazy(async () =>
       (await import("../stores/slot-store.ts")).openSlots(database, once, clock),

@@ -8,6 +8,7 @@ export const errorCodes = Object.freeze({
   unauthenticated: 401,
   signature_invalid: 401,
   access_denied: 403,
+  tenant_suspended: 403,
   not_found: 404,
   method_not_allowed: 405,
   request_in_progress: 409,

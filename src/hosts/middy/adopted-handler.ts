@@ -1,6 +1,7 @@
 import { createContext } from "../../app/ctx/context.ts";
 import { run } from "../../app/ctx/run.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
+import { assertActive } from "../../app/run/active-tenant.ts";
 import { fail, recognize } from "../../app/run/failed-request.ts";
 import { authorize } from "../../app/run/pipeline.ts";
 import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
@@ -148,6 +149,7 @@ function otherExchange(
       scope.isSystem = scope.isIdentified && isolatedTo === undefined;
       if (isolatedTo !== undefined)
         scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
+      await assertActive(scope);
       const ctx = createContext(scope, await scope.runtime.adapters.open(), {});
       return runAdopted(middy, scope, invocation, ctx);
     },

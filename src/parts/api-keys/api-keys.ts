@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/process/clock.ts";
+import { Recent } from "../../base/process/recent.ts";
 import type { ApiKeyStore, SecretOwner } from "./api-key.ts";
 import { hashOfSecret, isWellFormed } from "./secret.ts";
 
@@ -86,41 +87,4 @@ export function createApiKeys({ store, clock, onLostUse }: ApiKeysOptions) {
       known.deleteWhere((owner) => owner.id === id);
     },
   };
-}
-
-/** Keeps at most `limit` values, each for `maxAgeMs`. */
-class Recent<Value> {
-  readonly #entries = new Map<string, { readonly value: Value; readonly atMs: number }>();
-  readonly #limit: number;
-  readonly #maxAgeMs: number;
-
-  constructor(limit: number, maxAgeMs: number) {
-    this.#limit = limit;
-    this.#maxAgeMs = maxAgeMs;
-  }
-
-  get(name: string, nowMs: number): Value | undefined {
-    const entry = this.#entries.get(name);
-    const ageMs = nowMs - (entry?.atMs ?? 0);
-    // A clock that was set back must not prolong a value.
-    return ageMs >= 0 && ageMs < this.#maxAgeMs ? entry?.value : undefined;
-  }
-
-  set(name: string, value: Value, atMs: number): void {
-    this.#entries.delete(name);
-    this.#entries.set(name, { value, atMs });
-    if (this.#entries.size <= this.#limit) return;
-    for (const oldest of this.#entries.keys()) {
-      this.#entries.delete(oldest);
-      return;
-    }
-  }
-
-  delete(name: string): void {
-    this.#entries.delete(name);
-  }
-
-  deleteWhere(test: (value: Value) => boolean): void {
-    for (const [name, { value }] of this.#entries) if (test(value)) this.#entries.delete(name);
-  }
 }

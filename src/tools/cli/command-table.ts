@@ -70,7 +70,7 @@ export const commandGroups: readonly CommandGroup[] = [
         () => import("./commands/limits-command.ts"),
       ],
       tenant: [
-        "exports and erases the rows of a tenant",
+        "registers, suspends, exports and erases tenants",
         () => import("./commands/tenant-command.ts"),
       ],
       "api-keys": [

@@ -16,6 +16,7 @@ export type Duty =
   | "rename-config"
   | "identify-api-keys"
   | "manage-api-keys"
+  | "read-tenants"
   | "claim"
   | "take-rates"
   | "read-usage"
@@ -79,13 +80,19 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
           {
             name: "queue",
             ...ofQueues,
-            ...effects(registry, needs, consuming, "consume", ...waits),
+            ...effects(registry, needs, consuming, "consume", ...waits, ...tenantDuties(server)),
           },
         ]),
     ...outboxFunctions(needs),
     ...(firing.length === 0
       ? []
-      : [{ name: "schedule", ...ofSchedules, ...effects(registry, needs, firing) }]),
+      : [
+          {
+            name: "schedule",
+            ...ofSchedules,
+            ...effects(registry, needs, firing, ...tenantDuties(server)),
+          },
+        ]),
   ];
 }
 
@@ -109,6 +116,7 @@ function handlerFunction(
     duties: new Set([
       ...configDuties(registry),
       ...(options.auth?.apiKeys ? identifies : []),
+      ...tenantDuties(server),
       ...rateDuties(server, [target]),
       ...(isQuery ? readingDuties(needs) : effectDuties(needs)),
     ]),
@@ -131,6 +139,7 @@ function httpFunction(server: DeclaredServer, needs: Needs, shape: Shape): Neede
     duties: new Set([
       ...configDuties(registry),
       ...operates,
+      ...tenantDuties(server),
       ...rateDuties(server, handlers),
       ...(handlers.length > 0 ? readingDuties(needs) : []),
       ...(writes ? effectDuties(needs) : []),
@@ -177,6 +186,11 @@ const runnerOf = (feature: string): Runner => ({ feature, isQuery: false });
 
 function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
+}
+
+/** Every request checks its tenant, and any handler may list tenants. */
+function tenantDuties({ options }: DeclaredServer): Duty[] {
+  return options.tenants === true ? ["read-tenants"] : [];
 }
 
 /** Any handler may take from a declared limit. */

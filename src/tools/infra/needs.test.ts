@@ -75,6 +75,11 @@ test("API keys leave tokens to the environment, and make the table of claims per
   expect(claims(needsOf(server))).toBe(false);
 });
 
+test("registered tenants make the table of claims permanent", () => {
+  const { tables } = needsOf(serverInternals(buildServer({ features: [spoons], tenants: true })));
+  expect(tables.find(({ name }) => name === "once")?.isLasting).toBe(true);
+});
+
 test("a server is isolated if it sets the option and has tenants' rows", () => {
   const forks = defineFeature("forks", (r) => {
     r.table("forks", { partitionKey: "id", tenant: true });

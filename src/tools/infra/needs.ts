@@ -109,9 +109,9 @@ function neededBus(name: string, source: string, consumed: readonly string[]) {
   return { name, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed };
 }
 
-/** Whether the table of claims also has permanent rows: API keys, or usage of quotas. */
-export function keepsInClaims({ auth }: ServerOptions, { quotas }: Registry): boolean {
-  return Boolean(auth?.apiKeys) || quotas.size > 0;
+/** Whether the table of claims also has permanent rows: API keys, tenants, or usage of quotas. */
+export function keepsInClaims({ auth, tenants }: ServerOptions, { quotas }: Registry): boolean {
+  return Boolean(auth?.apiKeys) || tenants === true || quotas.size > 0;
 }
 
 export function neededTable(

@@ -105,6 +105,24 @@ describe("a role", () => {
     expect(sids(acting, "QueueRole")).not.toContain("IdentifyApiKeys");
   });
 
+  test("with a registry of tenants may read it, and nothing else of its table", () => {
+    const options = { tenants: true };
+    const asking = templateOf([quiet], { shape: "each" }, options);
+    expect(sids(asking, "HttpRole")).toEqual(["ReadTenants", "Log", "UseCustomerKey"]);
+    expect(sids(asking, "QuietQuietAskRole")).toEqual(["ReadTenants", "Log", "UseCustomerKey"]);
+    expect(statement(asking, "QuietQuietAskRole", "ReadTenants")).toMatchObject({
+      Action: ["dynamodb:GetItem", "dynamodb:Query"],
+      Resource: [arn("OnceTable")],
+      Condition: {
+        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["tenant-registry*"] },
+        Null: { "dynamodb:LeadingKeys": "false" },
+      },
+    });
+    const acting = templateOf([spades, sheds], {}, options);
+    for (const role of ["HttpRole", "QueueRole", "ScheduleRole"])
+      expect(sids(acting, role)).toContain("ReadTenants");
+  });
+
   test("may take from rate limits in functions whose handlers have them", () => {
     const route = { access: access.everyone, handler: async () => ({}) };
     const limiting = defineFeature("limiting", (r) => {

@@ -2,6 +2,7 @@ import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/
 import type { Reach } from "../../app/registry/reach.ts";
 import { keyPartition, secretPartition } from "../../parts/api-keys/api-key.ts";
 import { ratePartition } from "../../parts/limits/rate-store.ts";
+import { registryPartition } from "../../parts/tenant-registry/tenant.ts";
 import { separator } from "../../parts/wall/tenant-prefix.ts";
 import { arnOf, type DataPlace } from "./data-parts.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
@@ -70,6 +71,7 @@ const startingWith = (...prefixes: readonly string[]): Value => ({
   Null: { "dynamodb:LeadingKeys": "false" },
 });
 const ofApiKeys = startingWith(secretPartition, keyPartition);
+const ofTenants = startingWith(registryPartition);
 const ofRates = startingWith(ratePartition);
 const leave: Grant = ["Publish", dynamodb("DeleteItem", "PutItem"), outbox];
 const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
@@ -101,6 +103,9 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       ofApiKeys,
     ],
   ],
+  // The state of the caller's tenant (GetItem), `server.tenants` and fan-outs of schedules (Query).
+  // The changes of `server.tenants` are part of a claim's permissions.
+  "read-tenants": [["ReadTenants", dynamodb("GetItem", "Query"), once, ofTenants]],
   // `get` of a quota. Its other calls are part of a claim's permissions.
   "read-usage": [["ReadUsage", dynamodb("GetItem"), once]],
   // `ctx.step`, and responses with cookies, which are never stored, only check the claim.

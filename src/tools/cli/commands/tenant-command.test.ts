@@ -479,8 +479,8 @@ describe("interrupted at every call and run again", () => {
 
 describe("keelson tenant on wrong usage", () => {
   test.each([
-    [[], /no action is given; use export or erase/],
-    [["purge"], /there is no action "purge"; use export or erase/],
+    [[], /no action is given; use list, create, suspend, resume, export or erase/],
+    [["purge"], /there is no action "purge"; use list, create, suspend, resume, export or erase/],
     [["erase"], /no module is given; use keelson tenant erase <module> <id>/],
     [["export", "server.mjs"], /no tenant is given; use keelson tenant export server.mjs <id>/],
     [["export", "server.mjs", "acme"], /--out is missing; use --out <file>/],

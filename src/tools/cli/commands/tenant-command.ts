@@ -21,7 +21,6 @@ import {
   actionOf,
   type CommandContext,
   defineCommand,
-  flag,
   listed,
   moduleArgument,
   moduleOf,
@@ -29,43 +28,56 @@ import {
   optionLines,
   options,
   refuse,
+  refuseArgument,
   required,
-  text,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
-
-const ofExport = {
-  out: text(
-    "<file>",
-    "the file for the rows, one line of JSON each; has this name once it is complete",
-  ),
-  force: flag("replaces an existing file"),
-};
-const ofErase = {
-  "dry-run": flag("only counts"),
-  yes: flag("does not ask; required without a terminal"),
-};
-const ofBoth = {
-  state: text("<file>", "a file for the progress, from which an interrupted run continues"),
-  json: flag("prints the receipt as JSON"),
-};
-const flags = { ...ofExport, ...ofErase, ...ofBoth };
-
-const actions = { export: true, erase: true };
+import { registrationOf } from "./erased-registration.ts";
+import {
+  flags,
+  type OptionName,
+  ofAll,
+  ofCreate,
+  ofErase,
+  ofExport,
+  ofList,
+  ofSuspend,
+  ofWalks,
+  optionNames,
+  optionsOf,
+} from "./tenant-flags.ts";
+import type { RegistryAction, RegistryCall } from "./tenant-registry-command.ts";
 
 export const command = defineCommand({
   name: "tenant",
-  actions,
-  usage: `Usage: keelson tenant export <module> <id> --out <file> [options]
+  actions: optionsOf,
+  usage: `Usage: keelson tenant list <module> [options]
+       keelson tenant create <module> <id> [--name <text>] [--time-zone <name>]
+       keelson tenant suspend <module> <id> --reason <text>
+       keelson tenant resume <module> <id>
+       keelson tenant export <module> <id> --out <file> [options]
        keelson tenant erase <module> <id> [--dry-run] [--yes] [options]
+
+Lists, registers, suspends and resumes the tenants of a server with \`tenants: true\`. Running processes refuse a
+suspended tenant within 5 seconds.
 
 Exports or erases a tenant's rows: in tables with \`tenant: true\`, and in keelson's own tables. Scans each table
 completely. Stop the tenant before you erase it: rows that it writes during the run are erased, or left and reported.
+With \`tenants: true\`, a registered tenant has to be suspended.
 
 ${moduleArgument}
 ${listed({ "<id>": "the tenant, as tokens have it" })}
+
+Options of list:
+${optionLines(ofList)}
+
+Options of create:
+${optionLines(ofCreate)}
+
+Option of suspend:
+${optionLines(ofSuspend)}
 
 Options of export:
 ${optionLines(ofExport)}
@@ -73,14 +85,22 @@ ${optionLines(ofExport)}
 Options of erase:
 ${optionLines(ofErase)}
 
-${options(ofBoth)}
+Option of export and erase:
+${optionLines(ofWalks)}
+
+${options(ofAll)}
 
 Region, credentials, endpoints and names of tables come from the environment: run it with the server's variables.
 Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
   flags,
   maxArguments: 3,
   run: async (values, given, context) => {
-    const call = callOf(values, given);
+    const asked = askedOf(values, given);
+    if (isOnRegistry(asked)) {
+      const { onRegistry } = await import("./tenant-registry-command.ts");
+      return onRegistry(registryCallOf(values, asked), context);
+    }
+    const call = callOf(values, asked);
     const { action, yes, force, out, module } = call;
     const asks = action === "erase" && !yes;
     if (asks && context.ask === undefined)
@@ -104,9 +124,17 @@ async function carryOut(
   { env, clock, print, progress, wait }: CommandContext,
   ask: CommandContext["ask"],
 ) {
-  const found = tenantSources(server, tenant, env);
+  const found = tenantSources(
+    server,
+    tenant,
+    env,
+    server.options.tenants === true && action !== "export",
+  );
   const tables = found.sources.map(({ tableName }) => tableName);
   const place = awsPlace(env, "DYNAMODB", server.options.dynamodb?.endpoint);
+  const asked = { server, env, tenant, action };
+  // Before the question, which is pointless for an active tenant.
+  const registration = await withDatabase(place, (database) => registrationOf(database, asked));
   if (ask !== undefined) await assertMeant(tenant, tables.join(", "), place.endpoint, ask);
   const at = new Date(clock.now()).toISOString();
   const kept = state === undefined ? undefined : stateFile(state, { action, tenant, tables });
@@ -121,7 +149,12 @@ async function carryOut(
       await kept?.write({ state: walk });
     };
     const begun = (await kept?.read())?.state;
-    return eraseTenant({ ...found, rows, keep, begun, isDryRun: action === "count" });
+    const isDryRun = action === "count";
+    const erased = await eraseTenant({ ...found, rows, keep, begun, isDryRun });
+    if (registration === undefined) return erased;
+    const isLast = erased.isDone && !isDryRun;
+    if (isLast) await registration.remove();
+    return { ...erased, registration: isLast ? ("erased" as const) : ("kept" as const) };
   }).finally(() => progress?.(""));
   await kept?.remove();
   const receipt = receiptOf({ ...found, action, tenant, at, ...ended });
@@ -187,22 +220,52 @@ function progressText(
   return `pass ${pass}, ${where}: ${sum("scanned")} rows looked at, ${sum("rows")} ${participles[action]}`;
 }
 
-function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly string[]) {
-  const name = actionOf(actions, given);
-  const isExport = name === "export";
-  const module = moduleOf(path, `tenant ${name}`, " <id>");
-  const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);
-  if (!isIdentifier(tenant))
-    refuse(
-      `the tenant is not a string of 1 to ${maxNameLength} characters without control characters`,
-    );
-  const { out = "", state, "dry-run": isDryRun } = values;
-  const others = isExport ? (["yes", "dry-run"] as const) : (["out", "force"] as const);
-  const strange = others.find((option) => values[option]);
+interface AskedAction<Name extends keyof typeof optionsOf = keyof typeof optionsOf> {
+  readonly name: Name;
+  readonly module: string;
+  readonly id: string | undefined;
+}
+
+/** @throws UsageError for a missing tenant, or an option of another action. */
+function askedOf(
+  values: ValuesOf<typeof flags>,
+  [given, path, id]: readonly string[],
+): AskedAction {
+  const name = actionOf(optionsOf, given);
+  const module = moduleOf(path, `tenant ${name}`, name === "list" ? "" : " <id>");
+  if (name === "list") refuseArgument(id);
+  else {
+    const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);
+    if (!isIdentifier(tenant))
+      refuse(
+        `the tenant is not a string of 1 to ${maxNameLength} characters without control characters`,
+      );
+  }
+  const own: readonly OptionName[] = ["json", ...optionsOf[name]];
+  const strange = optionNames(flags).find((option) => values[option] && !own.includes(option));
   if (strange !== undefined) refuse(`--${strange} is not an option of ${name}`);
-  if (isExport && !out) refuse("--out is missing; use --out <file>");
+  return { name, module, id };
+}
+
+function isOnRegistry(asked: AskedAction): asked is AskedAction<RegistryAction> {
+  return asked.name !== "export" && asked.name !== "erase";
+}
+
+function registryCallOf(
+  values: ValuesOf<typeof flags>,
+  { name: action, module, id }: AskedAction<RegistryAction>,
+): RegistryCall {
+  const { name, "time-zone": timeZone, reason, limit, cursor, json } = values;
+  if (action === "suspend" && !reason) refuse("--reason is missing; use --reason <text>");
+  return { action, module, id, name, timeZone, reason, limit, cursor, json };
+}
+
+function callOf(values: ValuesOf<typeof flags>, { name, module, id }: AskedAction) {
+  const { out = "", state, "dry-run": isDryRun } = values;
+  if (name === "export" && !out) refuse("--out is missing; use --out <file>");
   if (isDryRun && state !== undefined)
     refuse("--dry-run does not change rows, so --state has no effect");
-  const action: TenantAction = isDryRun ? "count" : name;
-  return { ...values, action, module, tenant, out, state: state || undefined };
+  // Safe cast: the registry has the other actions.
+  const action: TenantAction = isDryRun ? "count" : (name as "export" | "erase");
+  return { ...values, action, module, tenant: String(id), out, state: state || undefined };
 }

@@ -5,6 +5,7 @@ import type { Effects } from "../../../app/handlers/effects.ts";
 import type { HandlerDeclaration } from "../../../app/handlers/handler.ts";
 import type { PipelineContext } from "../../../app/handlers/pipeline-context.ts";
 import { type QuotaUse, quotaUse } from "../../../app/handlers/quota.ts";
+import { assertActive } from "../../../app/run/active-tenant.ts";
 import { warnOfUndeclared } from "../../../app/run/failed-request.ts";
 import { causeOf, runWrite } from "../../../app/run/write.ts";
 import type { Adapters } from "../../../app/runtime/adapters.ts";
@@ -59,6 +60,7 @@ async function called(
   headers: Record<string, string>,
   given: unknown,
 ): Promise<unknown> {
+  await assertActive(scope);
   const { access } = declaration;
   if (access !== undefined) assertAllowed(access, scope.user, declaration.name);
   const rawInput = () => given ?? {};

@@ -1,0 +1,14 @@
+import type { RequestScope } from "../runtime/scope.ts";
+
+/**
+ * Checks the tenant of a run that begins, if the server registers tenants. Work that was accepted
+ * before, such as jobs, is not checked.
+ *
+ * @throws FrameworkError `tenant_suspended` (403); PipelineError 503 if the registry cannot be read
+ * and the state is not known.
+ */
+export async function assertActive({ runtime, user }: RequestScope): Promise<void> {
+  const { suspensions } = runtime;
+  if (suspensions !== undefined && user.tenantId !== undefined)
+    await (await suspensions.open()).assertActive(user.tenantId);
+}

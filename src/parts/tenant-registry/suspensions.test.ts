@@ -1,0 +1,124 @@
+import { describe, expect, test } from "vitest";
+import { createSuspensions } from "./suspensions.ts";
+import type { StoredTenant } from "./tenant.ts";
+
+const tenant = (tenantId: string, suspendedMs?: number): StoredTenant => ({
+  ...{ tenantId, timeZone: "UTC", createdMs: 0 },
+  ...(suspendedMs === undefined ? {} : { suspendedMs, reason: "unpaid" }),
+});
+
+function start() {
+  const rows = new Map<string, StoredTenant>();
+  const [reads, failures]: [string[], unknown[]] = [[], []];
+  let nowMs = 1_000_000;
+  let meanwhile: () => Promise<void> = async () => undefined;
+  const suspensions = createSuspensions({
+    store: async () => ({
+      read: async (id) => {
+        reads.push(id);
+        const row = rows.get(id);
+        await meanwhile();
+        return row;
+      },
+    }),
+    clock: { now: () => nowMs },
+    onUnreadable: (error) => failures.push(error),
+  });
+  const stateOf = (id: string) =>
+    suspensions.assertActive(id).then(
+      () => "active",
+      (error: { readonly code: string; readonly status: number }) =>
+        `${error.status} ${error.code}`,
+    );
+  return {
+    ...{ rows, reads, failures, suspensions, stateOf },
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    during: (work: () => Promise<void>) => {
+      meanwhile = work;
+    },
+  };
+}
+
+const suspended = "403 tenant_suspended";
+
+describe("suspensions", () => {
+  test("read a tenant at most once in five seconds, whatever its state", async () => {
+    const { rows, reads, stateOf, pass } = start();
+    rows.set("active", tenant("active")).set("gone", tenant("gone", 1));
+    for (let second = 0; second < 5; second += 1) {
+      expect(await Promise.all(["active", "gone", "unknown"].map(stateOf))).toEqual([
+        ...["active", suspended, "active"],
+      ]);
+      pass(999);
+    }
+    expect(reads).toEqual(["active", "gone", "unknown"]);
+    pass(5);
+    await stateOf("active");
+    expect(reads).toHaveLength(4);
+  });
+
+  test("see a suspension and a resumption elsewhere after five seconds", async () => {
+    const { rows, stateOf, pass } = start();
+    rows.set("acme", tenant("acme"));
+    expect(await stateOf("acme")).toBe("active");
+    rows.set("acme", tenant("acme", 1));
+    pass(5_000);
+    expect(await stateOf("acme")).toBe(suspended);
+    rows.set("acme", tenant("acme"));
+    pass(5_000);
+    expect(await stateOf("acme")).toBe("active");
+  });
+
+  test("share the read of concurrent requests", async () => {
+    const { reads, stateOf } = start();
+    await Promise.all(["acme", "acme", "acme"].map(stateOf));
+    expect(reads).toEqual(["acme"]);
+  });
+
+  test("take a change of their own process at once, even during a read", async () => {
+    const { reads, suspensions, stateOf, during } = start();
+    during(async () => suspensions.note("acme", true));
+    expect(await stateOf("acme")).toBe("active");
+    expect(await stateOf("acme")).toBe(suspended);
+    suspensions.note("acme", false);
+    expect(await stateOf("acme")).toBe("active");
+    expect(reads).toEqual(["acme"]);
+  });
+
+  test("keep the last known state for a minute while reads fail, and then answer 503", async () => {
+    const { rows, reads, failures, stateOf, pass, during } = start();
+    rows.set("gone", tenant("gone", 1));
+    expect(await Promise.all(["acme", "gone"].map(stateOf))).toEqual(["active", suspended]);
+    during(() => Promise.reject(new Error("no table")));
+    for (let second = 5; second < 60; second += 5) {
+      pass(5_000);
+      expect(await Promise.all(["acme", "gone"].map(stateOf))).toEqual(["active", suspended]);
+    }
+    expect(await stateOf("acme")).toBe("active");
+    expect([reads.length, failures.length]).toEqual([24, 22]);
+    pass(5_000);
+    expect(await stateOf("acme")).toBe("503 pipeline_error");
+    expect(await stateOf("new")).toBe("503 pipeline_error");
+    during(async () => undefined);
+    expect(await stateOf("acme")).toBe("active");
+  });
+
+  test("do not trust a state from the future, after the clock was set back", async () => {
+    const { reads, stateOf, pass } = start();
+    await stateOf("acme");
+    pass(-1);
+    await stateOf("acme");
+    expect(reads).toHaveLength(2);
+  });
+
+  test("keep ten thousand tenants, and forget the oldest", async () => {
+    const { reads, suspensions, stateOf } = start();
+    for (let n = 0; n <= 10_000; n += 1) suspensions.note(`t${n}`, true);
+    expect(await stateOf("t10000")).toBe(suspended);
+    expect(await stateOf("t1")).toBe(suspended);
+    expect(reads).toEqual([]);
+    expect(await stateOf("t0")).toBe("active");
+  });
+});

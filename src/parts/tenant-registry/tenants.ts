@@ -1,0 +1,93 @@
+import { ConflictError, NotFoundError } from "../../base/errors/errors.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { defined } from "../../base/types/defined.ts";
+import type { Suspensions } from "./suspensions.ts";
+import type { StoredTenant, Tenant, TenantStore, Tenants } from "./tenant.ts";
+import { cursorOf, readId, readNewTenant, readPage, readReason } from "./tenant-input.ts";
+
+interface TenantsOptions {
+  readonly store: TenantStore;
+  readonly suspensions: Pick<Suspensions, "note">;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "info">;
+}
+
+export function createTenants({ store, suspensions, clock, log }: TenantsOptions): Tenants {
+  const read = async (given: unknown): Promise<StoredTenant> => {
+    const id = readId(given);
+    const tenant = await store.read(id);
+    if (tenant === undefined) throw new NotFoundError("tenant", id);
+    return tenant;
+  };
+  /** Repeats the change if another process changes the tenant in the meantime. */
+  const change = async (
+    id: string,
+    changed: (tenant: StoredTenant) => Pick<StoredTenant, "suspendedMs" | "reason">,
+  ): Promise<StoredTenant> => {
+    for (;;) {
+      const tenant = await read(id);
+      const { suspendedMs, reason } = changed(tenant);
+      const suspension =
+        suspendedMs === undefined || reason === undefined ? undefined : { suspendedMs, reason };
+      if (!(await store.change(tenant, suspension))) continue;
+      suspensions.note(tenant.tenantId, suspension !== undefined);
+      return { ...tenant, suspendedMs, reason };
+    }
+  };
+  return {
+    create: async (given) => {
+      const { id: tenantId, name, timeZone } = readNewTenant(given);
+      const tenant = { tenantId, name, timeZone, createdMs: clock.now() };
+      if (!(await store.add(tenant))) {
+        const message = `Conflict: the tenant ${tenantId} is registered already`;
+        throw new ConflictError("tenant_exists", message);
+      }
+      suspensions.note(tenantId, false);
+      log.info("tenant.created", { tenantId });
+      return tenantOf(tenant);
+    },
+    get: async (id) => tenantOf(await read(id)),
+    list: async (options) => {
+      const { limit, after } = readPage(options);
+      const { items, next } = await store.page(limit, after);
+      return {
+        items: items.map(tenantOf),
+        ...(next === undefined ? {} : { cursor: cursorOf(next) }),
+      };
+    },
+    suspend: async (id, options) => {
+      const reason = readReason(options);
+      const suspended = await change(id, ({ suspendedMs = clock.now() }) => ({
+        ...{ suspendedMs, reason },
+      }));
+      log.info("tenant.suspended", { tenantId: id, reason });
+      return tenantOf(suspended);
+    },
+    resume: async (id) => {
+      const resumed = await change(id, () => ({ suspendedMs: undefined, reason: undefined }));
+      log.info("tenant.resumed", { tenantId: id });
+      return tenantOf(resumed);
+    },
+  };
+}
+
+function tenantOf(tenant: StoredTenant): Tenant {
+  const { tenantId: id, name, timeZone, createdMs, suspendedMs, reason } = tenant;
+  const suspended =
+    suspendedMs === undefined || reason === undefined
+      ? undefined
+      : { at: timeOf(suspendedMs), reason };
+  return {
+    id,
+    ...defined({ name }),
+    timeZone,
+    createdAt: timeOf(createdMs),
+    status: suspended === undefined ? "active" : "suspended",
+    ...defined({ suspended }),
+  };
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
