@@ -46,13 +46,13 @@ test.each([...new Set(sessions.map(({ document }) => document))])(
   },
 );
 
-test("the session of the README leads from a token to the errors", () => {
-  const commands = sessions.filter(({ document }) => document === "README.md").flatMap(stepsOf);
+test("the session of the tour leads from a token to the errors", () => {
+  const commands = sessions.filter(({ document }) => document === "docs/tour.md").flatMap(stepsOf);
 
   expect(commands.length).toBeGreaterThan(10);
 });
 
-test("the first handler of the README fits into 30 lines, runs unchanged, and answers as documented", async () => {
+test("the first handler of the tour fits into 30 lines, runs unchanged, and answers as documented", async () => {
   expect(handler.map(({ code }) => code.split("\n").length < 30)).toEqual([true]);
   written = writeBlocks(handler);
   started = await start(written.files[0]?.path ?? "");
