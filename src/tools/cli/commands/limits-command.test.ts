@@ -70,11 +70,14 @@ test("shows who is limited, by which key, and resets a tenant", async () => {
     ...{ limit: "notes.note.list per-day", key: "notes:config:per-day", tenantId: "acme" },
     ...{ of: "tenant acme", window: "day", taken: 2, number: 2, until },
   };
-  expect(await limits("list", path)).toBe(0);
+  expect(await limits("list", path, "--json")).toBe(0);
   expect(lines()).toEqual([used]);
-  expect(await limits("show", path, "acme")).toBe(0);
+  expect(await limits("show", path, "acme", "--json")).toBe(0);
   expect(lines()).toHaveLength(2);
   expect(lines()).toContainEqual(used);
+
+  expect(await limits("list", path)).toBe(0);
+  expect(printed[0]).toMatch(/^limit +key +tenantId +of +window +taken +number +until$/);
 
   expect(await limits("reset", path, "acme")).toBe(0);
   expect(printed).toEqual(["rows removed: 2"]);
@@ -88,7 +91,7 @@ test("shows who is limited, by which key, and resets a tenant", async () => {
 
 test("ignores windows that have ended", async () => {
   app.clock.advance(2 * 86_400_000);
-  expect(await limits("show", path, "acme")).toBe(0);
+  expect(await limits("show", path, "acme", "--json")).toBe(0);
   expect(printed).toEqual([]);
 });
 
@@ -101,6 +104,7 @@ test("does not correct a quota that the server lacks", async () => {
 test.each([
   [[], "no action is given"],
   [["list"], "no module"],
+  [["reset", "server.js", "acme", "--json"], "--json is an option of list and show"],
   [["show", "server.js"], "no tenant is given; use keelson limits show <module> <tenant>"],
   [["list", "server.js", "acme"], 'unexpected argument "acme"'],
   [["show", "server.js", "acme", "more"], 'unexpected argument "more"'],

@@ -18,11 +18,13 @@ import {
   text,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
+import { jsonFlag, printRows } from "../setup/print-rows.ts";
 import { correctQuota, type QuotaCorrection } from "./quota-correction.ts";
-import { quotaLines } from "./quota-lines.ts";
+import { quotaRows } from "./quota-rows.ts";
 
 const flags = {
   reason: text("<text>", "for correct: the purpose, for the log; at most 500 characters"),
+  ...jsonFlag,
 };
 
 const actions = { list, show, reset, correct };
@@ -30,13 +32,13 @@ const actions = { list, show, reset, correct };
 export const command = defineCommand({
   name: "limits",
   actions,
-  usage: `Usage: keelson limits list <module>
-       keelson limits show <module> <tenant>
+  usage: `Usage: keelson limits list <module> [--json]
+       keelson limits show <module> <tenant> [--json]
        keelson limits reset <module> <tenant>
        keelson limits correct <module> <tenant> <quota> <used> --reason <text>
 
-Shows which callers the rate limits and quotas of a server count in the current windows: one line of JSON for each, with the
-limit, its configuration key, what has been taken, the number, and the end of the window.
+Shows which callers the rate limits and quotas of a server count in the current windows, with the limit, its configuration
+key, what has been taken, the number, and the end of the window.
 
 ${moduleArgument}
 ${listed({
@@ -59,7 +61,7 @@ ${options(flags)}
 ${itsEnvironment}`,
   flags,
   maxArguments: 6,
-  run: async ({ reason }, [given, path, tenant, ...others], context) => {
+  run: async ({ reason, json }, [given, path, tenant, ...others], context) => {
     const action = actionOf(actions, given);
     const module = moduleOf(path, `limits ${action}`);
     const most = action === "correct" ? 2 : 0;
@@ -68,8 +70,11 @@ ${itsEnvironment}`,
       required(tenant, `no tenant is given; use keelson limits ${action} <module> <tenant>`);
     if (action !== "correct" && reason !== undefined)
       refuse(`--reason is only for keelson limits correct; leave it out of ${action}`);
+    if (json && action !== "list" && action !== "show")
+      refuse("--json is an option of list and show");
     const asked = {
       tenant,
+      json,
       correction: action === "correct" ? correctionOf(others, reason) : undefined,
     };
     await onItsServer(module, context, (runtime, there) => actions[action](runtime, asked, there));
@@ -78,6 +83,7 @@ ${itsEnvironment}`,
 });
 
 interface Asked {
+  readonly json: boolean;
   readonly tenant: string | undefined;
   readonly correction: Omit<QuotaCorrection, "tenantId"> | undefined;
 }
@@ -105,17 +111,21 @@ async function correct(runtime: Runtime, asked: Asked, context: CommandContext):
   context.print(await correctQuota(runtime, { tenantId: tenant, ...correction }));
 }
 
-async function list(runtime: Runtime, _asked: Asked, context: CommandContext): Promise<void> {
-  for await (const row of currentRows(runtime, undefined, context))
-    if (row.taken >= row.number) context.print(lineOf(row));
-  for (const line of await quotaLines(runtime, undefined)) context.print(line);
-  for (const line of await slotLines(runtime, undefined)) context.print(line);
+async function list(runtime: Runtime, asked: Asked, context: CommandContext): Promise<void> {
+  await printRows(rowsOf(runtime, undefined, context), asked, context, "no caller is limited");
 }
 
-async function show(runtime: Runtime, { tenant }: Asked, context: CommandContext): Promise<void> {
-  for await (const row of currentRows(runtime, tenant, context)) context.print(lineOf(row));
-  for (const line of await quotaLines(runtime, tenant)) context.print(line);
-  for (const line of await slotLines(runtime, tenant)) context.print(line);
+async function show(runtime: Runtime, asked: Asked, context: CommandContext): Promise<void> {
+  const none = `no limit counts ${asked.tenant}`;
+  await printRows(rowsOf(runtime, asked.tenant, context), asked, context, none);
+}
+
+/** Everything of one tenant, or without one what is used up or held. */
+async function* rowsOf(runtime: Runtime, tenant: string | undefined, context: CommandContext) {
+  for await (const row of currentRows(runtime, tenant, context))
+    if (tenant !== undefined || row.taken >= row.number) yield rateRow(row);
+  yield* await quotaRows(runtime, tenant);
+  yield* await slotRows(runtime, tenant);
 }
 
 async function reset(runtime: Runtime, { tenant }: Asked, context: CommandContext): Promise<void> {
@@ -129,10 +139,10 @@ async function reset(runtime: Runtime, { tenant }: Asked, context: CommandContex
 }
 
 /** Returns the places whose slots are held, of one tenant or of all. */
-async function slotLines(
+async function slotRows(
   { adapters, server: { registry } }: Runtime,
   tenant: string | undefined,
-): Promise<string[]> {
+): Promise<Readonly<Record<string, unknown>>[]> {
   const limited = [...registry.jobs.values(), ...registry.consumers.values()].filter(
     ({ concurrency }) => concurrency !== undefined,
   );
@@ -144,7 +154,7 @@ async function slotLines(
     const sinceMs = Math.min(...holders.map((holder) => holder.sinceMs));
     const since = new Date(sinceMs).toISOString();
     const found = { limit: `${handler} ${limit}`, kind: "concurrency", tenantId };
-    return [JSON.stringify({ ...found, taken: holders.length, since })];
+    return [{ ...found, taken: holders.length, since }];
   });
 }
 
@@ -164,10 +174,10 @@ function endOf({ startMs, limit }: ListedRate): number {
   return startMs + windowMs[limit.window];
 }
 
-function lineOf(row: ListedRate): string {
+function rateRow(row: ListedRate) {
   const { limit, tenantId, text, number } = row;
   const { id, key, window } = limit;
   const until = new Date(endOf(row)).toISOString();
   const taken = Math.min(row.taken, number);
-  return JSON.stringify({ limit: id, key, tenantId, of: text, window, taken, number, until });
+  return { limit: id, key, tenantId, of: text, window, taken, number, until };
 }

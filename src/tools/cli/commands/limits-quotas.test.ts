@@ -53,7 +53,7 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
   const add = (tenantId: string, body: object) =>
     app.fetch("/files", { method: "POST", as: { id: "ann", tenantId }, body });
   try {
-    expect(await limits("show", path, "acme")).toEqual([]);
+    expect(await limits("show", path, "acme", "--json")).toEqual([]);
     expect((await add("acme", { storageMb: 10, count: 1 })).status).toBe(204);
     expect((await add("globex", { storageMb: 1, count: 1 })).status).toBe(204);
     const storage = {
@@ -64,19 +64,19 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
       ...{ limit: "files.daily", kind: "quota", tenantId: "acme", window: "day" },
       ...{ taken: 1, number: 3, until: expect.stringMatching(/T00:00:00.000Z$/) },
     };
-    expect(await limits("show", path, "acme")).toEqual([daily, storage]);
-    expect(await limits("list", path)).toEqual([storage]);
+    expect(await limits("show", path, "acme", "--json")).toEqual([daily, storage]);
+    expect(await limits("list", path, "--json")).toEqual([storage]);
     // A release without one of the quotas.
     const next = join(folder, "next.mjs");
     await writeFile(next, module.replaceAll(/^.*daily.*$/gm, ""));
-    expect(await limits("show", next, "acme")).toEqual([storage]);
+    expect(await limits("show", next, "acme", "--json")).toEqual([storage]);
 
     // An operator corrects the usage, even above the limit.
     const correct = (...args: readonly string[]) => limits("correct", path, "acme", ...args);
     const reason = ["--reason", "restored a backup"];
     const corrected = { ...storage, taken: 12 };
     expect(await correct("files.storage", "12", ...reason)).toEqual([corrected]);
-    expect(await limits("show", path, "acme")).toEqual([daily, corrected]);
+    expect(await limits("show", path, "acme", "--json")).toEqual([daily, corrected]);
     expect(await correct("files.storage", "10", ...reason)).toEqual([storage]);
     const facts = { quota: "files.storage", before: 12, used: 10, reason: "restored a backup" };
     const [line] = complained.filter((one) => one.includes("quota.corrected"));
@@ -94,13 +94,13 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
     }
     expect(await limits("show", path, "acme", ...reason)).toEqual([]);
     expect(complained.join("\n")).toContain("--reason is only for keelson limits correct");
-    expect(await limits("show", path, "acme")).toEqual([daily, storage]);
+    expect(await limits("show", path, "acme", "--json")).toEqual([daily, storage]);
 
     // A used period that has ended limits nobody.
     expect((await add("globex", { storageMb: 0, count: 2 })).status).toBe(204);
-    expect(await limits("list", path)).toHaveLength(2);
+    expect(await limits("list", path, "--json")).toHaveLength(2);
     app.clock.advance(86_400_000);
-    expect(await limits("list", path)).toEqual([storage]);
+    expect(await limits("list", path, "--json")).toEqual([storage]);
   } finally {
     await app.close();
     await rm(folder, { recursive: true });

@@ -32,14 +32,14 @@ test("shows the slots that runs hold, until they end", async () => {
       env: app.env,
       clock: app.clock,
       print: (line) => void printed.push(line),
-      complain: (line) => void printed.push(line),
+      complain: () => {},
       wait: async () => undefined,
       developmentSecret: () => Promise.reject(new Error("none")),
     });
     return printed.map((line): unknown => JSON.parse(line));
   };
   try {
-    expect(await limits("list", path)).toEqual([]);
+    expect(await limits("list", path, "--json")).toEqual([]);
     const running = app.deliver({
       ...{ jobId: "j1", name: "scans.file.scan", payload: {} },
       ...{ causedBy: "r1", origRequestId: "r1", tenantId: "acme" },
@@ -51,12 +51,12 @@ test("shows the slots that runs hold, until they end", async () => {
       taken: 1,
       since: expect.any(String),
     };
-    await expect.poll(() => limits("show", path, "acme")).toEqual([ofTenant]);
-    await expect.poll(() => limits("list", path)).toHaveLength(2);
-    expect(await limits("show", path, "globex")).toEqual([]);
+    await expect.poll(() => limits("show", path, "acme", "--json")).toEqual([ofTenant]);
+    await expect.poll(() => limits("list", path, "--json")).toHaveLength(2);
+    expect(await limits("show", path, "globex", "--json")).toEqual([]);
     held.resolve();
     await running;
-    expect(await limits("list", path)).toEqual([]);
+    expect(await limits("list", path, "--json")).toEqual([]);
   } finally {
     held.resolve();
     Reflect.deleteProperty(globalThis, Symbol.for("limits-slots"));

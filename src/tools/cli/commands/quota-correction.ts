@@ -3,7 +3,7 @@ import { checkRunOptions, runOutside } from "../../../app/run/outside-run.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { quoted } from "../../../base/errors/quoted.ts";
 import { refuse } from "../setup/define-command.ts";
-import { quotaLine } from "./quota-lines.ts";
+import { quotaLine } from "./quota-rows.ts";
 
 export interface QuotaCorrection {
   readonly tenantId: string;

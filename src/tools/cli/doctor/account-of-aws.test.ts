@@ -740,7 +740,10 @@ describe("AWS itself", () => {
       message: "sqs Op of r failed: UnknownOperationException: what?",
     });
     const missing = Object.assign(new Error("none"), { name: "CredentialsProviderError" });
-    expect(outcome(missing).message).toBe("the credentials are refused: CredentialsProviderError");
+    expect(outcome(missing)).toMatchObject({
+      status: "skip",
+      message: "not checked: see credentials",
+    });
     expect(outcome("odd").message).toBe("sqs Op of r failed: odd");
     expect(outcomeOf("odd").message).toBe("it cannot be checked: odd");
   });

@@ -626,6 +626,10 @@ describe("credentials", () => {
       message: "none are found (CredentialsProviderError)",
       fix: ["aws configure", "aws sso login"],
     });
+    // What depends on them is not checked, so that nobody looks for a fault there.
+    const failed = findings.filter(({ status }) => status === "fail");
+    expect(failed.map(({ name }) => name)).toEqual(["region", "credentials"]);
+    expect(of(findings, "table keelson-config")?.message).toMatch(/^not checked: see /);
     const slow = join(folder, "slow"); // the SDK reads a file once
     await writeFile(slow, "[profile slow]\nregion = eu-west-1\ncredential_process = sleep 4\n");
     vi.stubEnv("AWS_CONFIG_FILE", slow);

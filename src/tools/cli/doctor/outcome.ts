@@ -1,3 +1,5 @@
+import { missingAccount } from "../setup/account-problem.ts";
+
 export interface Outcome {
   readonly status: "ok" | "warn" | "fail" | "skip";
   /** Never contains a secret. */
@@ -93,6 +95,8 @@ export async function unlessMissing<Found>(find: () => Promise<Found>): Promise<
 
 export function outcomeOf(error: unknown): Outcome {
   if (!(error instanceof CallError)) return wrong(`it cannot be checked: ${textOf(error)}`);
+  const missing = missingAccount(error.cause);
+  if (missing !== undefined) return unchecked(`see ${missing}`);
   const failure = rootOf(error.cause);
   const { service, operation, resource, shown, isEmulator } = error.call;
   if (isEmulator && isUnknown(failure)) return unchecked(`the emulator does not know ${operation}`);
@@ -131,7 +135,7 @@ function rootOf(error: unknown): Failure {
 }
 
 const refusedCredentials =
-  /^(?:CredentialsProvider.*|ExpiredToken(?:Exception)?|IncompleteSignature|InvalidClientTokenId|InvalidSignatureException|MissingAuthenticationTokenException|SignatureDoesNotMatch|UnrecognizedClientException)$/;
+  /^(?:ExpiredToken(?:Exception)?|IncompleteSignature|InvalidClientTokenId|InvalidSignatureException|MissingAuthenticationTokenException|SignatureDoesNotMatch|UnrecognizedClientException)$/;
 
 function isUnknown({ name, $metadata }: Failure) {
   return (

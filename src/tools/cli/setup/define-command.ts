@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { Variables } from "../../../base/process/environment.ts";
+import { accountProblem } from "./account-problem.ts";
 import { nearestName } from "./nearest-name.ts";
 
 /** How a line is shown on a terminal. Elsewhere, and with `NO_COLOR`, it is plain text. */
@@ -137,7 +138,7 @@ export function complained(
   help: string,
   { complain }: Pick<CommandContext, "complain">,
 ): number {
-  complain(`keelson: ${messageOf(error)}`);
+  complain(`keelson: ${accountProblem(error) ?? messageOf(error)}`);
   if (!(error instanceof UsageError)) return 1;
   complain(`Run \`${help}\`.`);
   return 2;

@@ -7,15 +7,18 @@ import { anonymous } from "../../../base/identity/access.ts";
 import { quotaPeriod } from "../../../parts/limits/quota-period.ts";
 
 /**
- * Returns a line for each quota of a tenant that has a row in the current period; without a tenant,
+ * Returns a row for each quota of a tenant that has a row in the current period; without a tenant,
  * for each quota that a tenant has used up.
  */
-export async function quotaLines(runtime: Runtime, tenant: string | undefined): Promise<string[]> {
+export async function quotaRows(
+  runtime: Runtime,
+  tenant: string | undefined,
+): Promise<Readonly<Record<string, unknown>>[]> {
   const { adapters, clock, server } = runtime;
   const { quotas } = server.registry;
   if (quotas.size === 0) return [];
   const store = await (await adapters.open()).quotas.open();
-  const lines: string[] = [];
+  const rows: Readonly<Record<string, unknown>>[] = [];
   for await (const { tenantId, quota, period } of store.list(tenant)) {
     const declared = quotas.get(quota);
     if (declared === undefined) continue;
@@ -23,9 +26,9 @@ export async function quotaLines(runtime: Runtime, tenant: string | undefined): 
     if (quotaPeriod(window, timeZone, clock.now()).id !== period) continue;
     const usage = await usageOf(runtime, tenantId, quotaHandle(declared));
     if (tenant === undefined && usage.used < usage.limit) continue;
-    lines.push(lineOf(declared, tenantId, usage));
+    rows.push(rowOf(declared, tenantId, usage));
   }
-  return lines;
+  return rows;
 }
 
 /** Returns the line of one quota of a tenant. */
@@ -34,17 +37,19 @@ export async function quotaLine(
   tenantId: string,
   declared: QuotaDeclaration,
 ): Promise<string> {
-  return lineOf(declared, tenantId, await usageOf(runtime, tenantId, quotaHandle(declared)));
+  return JSON.stringify(
+    rowOf(declared, tenantId, await usageOf(runtime, tenantId, quotaHandle(declared))),
+  );
 }
 
-function lineOf(
+function rowOf(
   { name, limit: key, window }: QuotaDeclaration,
   tenantId: string,
   { used, limit, resetsAt }: QuotaUsage,
-): string {
+) {
   const named = typeof key === "number" ? undefined : key.id;
   const found = { limit: name, kind: "quota", key: named, tenantId, window };
-  return JSON.stringify({ ...found, taken: used, number: limit, until: resetsAt });
+  return { ...found, taken: used, number: limit, until: resetsAt };
 }
 
 function usageOf(
