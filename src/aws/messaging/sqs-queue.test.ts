@@ -3,6 +3,7 @@ import {
   CreateQueueCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
+  ReceiveMessageCommand,
   SendMessageCommand,
   SetQueueAttributesCommand,
   SQSClient,
@@ -285,6 +286,25 @@ describe("an SQS queue", () => {
     expect(await queue.deadLetter(message, "no room")).toBe(true);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
     expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: "acme" });
+  });
+
+  test.each([
+    ["no room\nfor it", "poison", "no room\nfor it"],
+    ["a\u0000b\ufffec\ud800d", "poison", "a b c d"],
+    ["x".repeat(2_000), "poison", "x".repeat(1_000)],
+    [" ", "poison", undefined],
+    ["no room", "x".repeat(1_048_576 - 10), undefined],
+  ])("dead-letters a message with its error, if SQS takes it (%#)", async (reason, body, sent) => {
+    const { url, queue, dead } = await createWithDead(fresh());
+    await put(url, body);
+    expect(await queue.deadLetter(await receiveOne(queue), reason)).toBe(true);
+    const command = new ReceiveMessageCommand({
+      QueueUrl: await dead.url(),
+      MessageAttributeNames: ["All"],
+    });
+    const [message] = (await client.send(command)).Messages ?? [];
+    expect(message?.Body).toHaveLength(body.length);
+    expect(message?.MessageAttributes?.["keelson-reason"]?.StringValue).toBe(sent);
   });
 
   test("that is ordered dead-letters a message only once", async () => {

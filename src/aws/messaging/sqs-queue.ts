@@ -120,7 +120,6 @@ const longestReason = 1_000;
 /** A reason that SQS would refuse, or for which a large message has no room, is left out. */
 function reasonAttributes(body: string, reason: string) {
   const text = reason
-    .toWellFormed()
     .slice(0, longestReason)
     .replaceAll(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd]/g, " ")
     .trim();
