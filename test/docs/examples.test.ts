@@ -127,7 +127,7 @@ describe.each(
         ? Response.json({ id: "ch_1" })
         : real(...parameters),
     );
-    server = buildServer({ features });
+    server = buildServer({ features, tenants: true });
     app = await startTestApp(server);
   });
   afterAll(async () => {

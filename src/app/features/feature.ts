@@ -29,7 +29,7 @@ import { type TableDeclaration, table } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
 import { webhook } from "../handlers/webhook.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
-import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";
+import { type ScheduleDeclaration, schedule, tenantJobs } from "../schedules/schedule.ts";
 import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
@@ -189,7 +189,8 @@ export function defineFeature<
     on: (event, options) => add("consumers", consumer(declaring, event, options)),
     job: adding("jobs", "job", job),
     receive: (name, options) => add("receivers", receiver(declaring, name, options)),
-    schedule: (operation, options) => add("schedules", schedule(name, operation, options, report)),
+    schedule: (operation, options) =>
+      add("jobs", ...tenantJobs(added("schedules", schedule(name, operation, options, report)))),
     projection: (projectionName, options) => {
       const made = added("projections", projection(name, projectionName, options, report));
       add("consumers", ...projectionConsumers(made));

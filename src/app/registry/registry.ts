@@ -141,7 +141,9 @@ export function messageProblems(registry: Registry): BootProblem[] {
   );
   const named = [jobs, receivers, schedules].flatMap((kind) => [...kind.values()]);
   const taken = [...consuming, ...named].filter(
-    ({ name }) => runningKinds.filter((kind) => registry[kind].has(name)).length > 1,
+    ({ name }) =>
+      runningKinds.filter((kind) => registry[kind].has(name)).length >
+      (schedules.get(name)?.for === undefined ? 1 : 2), // a schedule for tenants has a job
   );
   return [
     ...undeclared.map(

@@ -6,6 +6,14 @@ export interface ScheduleRecord {
   readonly lastMs: number;
   /** Run that is not done yet, which blocks all others. */
   readonly begun?: BegunFire | undefined;
+  /** Last page of a schedule for tenants whose jobs were sent. */
+  readonly sent?: SentPage | undefined;
+}
+
+export interface SentPage {
+  readonly atMs: number;
+  /** The last tenant of the page. */
+  readonly tenantId: string;
 }
 
 export interface BegunFire {
@@ -21,6 +29,8 @@ export interface ScheduleStore {
   add(key: ClaimKey, lastMs: number): Promise<void>;
   /** Number of attempts; `undefined` if this or a later run is done, or another has started. */
   begin(key: ClaimKey, atMs: number): Promise<number | undefined>;
+  /** Notes that a page is sent. Resolves to `false` if the run was taken over. */
+  advance(key: ClaimKey, attempts: number, page: SentPage): Promise<boolean>;
   /** Unless the record has changed since. */
   postpone(key: ClaimKey, fire: BegunFire): Promise<void>;
   /** Returns `false` if the record has changed since. */
@@ -43,6 +53,8 @@ export type ScheduleStep =
 export const graceMs = 120_000;
 /** Delays before each retry of a failed run, in milliseconds. */
 const retriesMs = [1_000, 5_000, 20_000, 60_000];
+/** Until the next check after a failure. */
+export const failureMs = 1_000;
 export const maxAttempts = retriesMs.length + 1;
 
 /** If several runs are due, only the last one, at `lastFire`, happens. */

@@ -84,6 +84,17 @@ test.each<[unknown, unknown, string]>([
     'schedule-time-zone: this Node does not know the time zone "Europe/Berlim"',
   ],
   ["a.b", { ...fine, missed: "twice" }, 'reports.a.b: schedule-missed: `missed` is "twice"'],
+  ["a.b", { ...fine, for: "users" }, 'reports.a.b: schedule-for: `for` is "users"'],
+  [
+    "a.b",
+    { ...fine, for: "tenants" },
+    "reports.a.b: schedule-for: `timeZone` has no effect with `for`",
+  ],
+  [
+    "a.b",
+    { ...fine, for: "tenants" },
+    "reports.a.b: schedule-tenants: the server registers no tenants",
+  ],
   ["a.b", { ...fine, handler: "run" }, "reports.a.b: handler: `handler` is not a function"],
   ["a.b", { ...fine, every: 5 }, 'reports.a.b: unknown-option: unknown option "every"'],
 ])("a schedule %j of %j is refused", (name, options, problem) => {
@@ -118,6 +129,28 @@ test("refuses a name that another declaration has", () => {
   expect(
     twice((r) => r.job("report.nightly", { input: z.object({}), handler: async () => 1 })),
   ).toContain(taken);
+});
+
+test("a schedule for tenants has a job of its name, which no other declaration has", () => {
+  const handler = async () => undefined;
+  const problemsWith = (declare: (r: FeatureBuilder<"reports">) => void) => {
+    const feature = defineFeature("reports", (r) => {
+      r.schedule("report.nightly", { cron: "0 3 * * *", for: "tenants", handler });
+      declare(r);
+    });
+    try {
+      return [...buildServer({ features: [feature], tenants: true }).registry.jobs.keys()];
+    } catch (error) {
+      return (error as BootError).problems.map(({ rule }) => rule); // safe: buildServer throws nothing else
+    }
+  };
+  expect(problemsWith(() => undefined)).toEqual(["reports.report.nightly"]);
+  expect(problemsWith((r) => r.job("report.nightly", { input: z.object({}), handler }))).toEqual([
+    "duplicate-job",
+  ]);
+  expect(new Set(problemsWith((r) => r.query("report.nightly", { handler })))).toEqual(
+    new Set(["duplicate-name"]),
+  );
 });
 
 test("a function does not load time zones at its start, but still reports the other problems", () => {

@@ -2,6 +2,7 @@ import type { BootProblem } from "../../base/errors/boot.ts";
 import type { Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Awaitable } from "../handlers/handler.ts";
+import type { JobDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import {
   aFunction,
@@ -23,16 +24,21 @@ export interface ScheduleOptions {
    * have a step.
    */
   readonly cron: string;
-  /** IANA time zone of `cron`. Default `UTC`. */
+  /** IANA time zone of `cron`, not with `for: "tenants"`. Default `UTC`. */
   readonly timeZone?: string;
+  /**
+   * `tenants` runs the handler as each active tenant of the registry (`tenants: true`), at each time
+   * that is due in the tenant's own time zone. Default: one run, without a tenant.
+   */
+  readonly for?: "tenants";
   /**
    * Handling of runs missed in an outage: `once` makes up for all missed runs in one run as soon as
    * possible, and `skip` skips a run that is more than two minutes late. Default `once`.
    */
   readonly missed?: "once" | "skip";
   /**
-   * Handles a scheduled run as the system, without a tenant. The commit of `ctx` happens once;
-   * other effects can repeat after a crash.
+   * Handles a scheduled run as the system, without a tenant unless `for` is set. The commit of `ctx`
+   * happens once; other effects can repeat after a crash.
    */
   readonly handler: (ctx: PipelineContext, fire: ScheduleFire) => Awaitable<unknown>;
 }
@@ -50,6 +56,8 @@ export interface ScheduleDeclaration {
   readonly cron: string;
   readonly timeZone: string;
   readonly missed: "once" | "skip";
+  /** If it is set, a job of the same name runs for each tenant, and `timeZone` has no effect. */
+  readonly for?: "tenants" | undefined;
   readonly run: (ctx: PipelineContext, fire: ScheduleFire) => unknown;
 }
 
@@ -74,6 +82,11 @@ const requirements: Requirements = {
     rule: "schedule-missed",
     fix: 'use "once", to make up for missed runs in one run, or "skip"',
   },
+  for: {
+    accepts: (whom: unknown) => whom === "tenants",
+    rule: "schedule-for",
+    fix: 'use "tenants"',
+  },
   handler: required(aFunction("pass async (ctx) => ...")),
 };
 
@@ -89,8 +102,59 @@ export function schedule(
   requireValue("name", name, twoWords("schedule-name", "operation", "report.nightly"), problem);
   requireOptions(given, requirements, problem);
   // Safe cast: wrong types are reported, and a server with problems is never built.
-  const { cron, timeZone = "UTC", missed = "once", handler } = given as unknown as ScheduleOptions;
-  return { feature, name: key, cron, timeZone: String(timeZone), missed, run: handler };
+  const {
+    cron,
+    timeZone = "UTC",
+    missed = "once",
+    for: whom,
+    handler: run,
+  } = given as unknown as ScheduleOptions;
+  if (whom !== undefined && given["timeZone"] !== undefined)
+    problem("schedule-for", "`timeZone` has no effect with `for`", "leave one out");
+  return { feature, name: key, cron, timeZone: String(timeZone), missed, for: whom, run };
+}
+
+/** The job that runs a schedule for tenants as one of them. None for other schedules. */
+export function tenantJobs({ feature, name, run, ...rest }: ScheduleDeclaration): JobDeclaration[] {
+  if (!rest.for) return [];
+  const timeOf = (payload: unknown) => new Date((payload as { readonly at: string }).at); // safe: a job's payload is an object
+  const input = () => ({
+    type: "object",
+    properties: { at: { type: "string" } },
+    required: ["at"],
+  });
+  const standard = {
+    version: 1,
+    vendor: "keelson",
+    validate: (value: unknown) =>
+      +timeOf(value) ? { value } : { issues: [{ message: "no time" }] },
+    jsonSchema: { input },
+  } as const;
+  return [
+    {
+      feature,
+      name,
+      dedupScope: "tenant",
+      input: { "~standard": standard },
+      run: (ctx, payload) => run(ctx, { at: timeOf(payload) }),
+    },
+  ];
+}
+
+/** @param tenants - the server's option. */
+export function tenantProblems(
+  schedules: Iterable<ScheduleDeclaration>,
+  tenants: unknown,
+): BootProblem[] {
+  return [...schedules]
+    .filter((one) => one.for && !tenants)
+    .map(({ feature, name: key }) => ({
+      feature,
+      key,
+      rule: "schedule-tenants",
+      message: "the server registers no tenants",
+      fix: "pass tenants: true to buildServer",
+    }));
 }
 
 /** Too slow for a cold start: `Intl` takes tens of milliseconds. */

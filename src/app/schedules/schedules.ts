@@ -4,42 +4,24 @@ import type { Metrics } from "../../base/metrics/metrics.ts";
 import { type Clock, pause } from "../../base/process/clock.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
+import type { JobQueues } from "../../parts/messages/job-route.ts";
+import type { MessageGuard } from "../../parts/messages/message-guard.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
+import type { TenantStore } from "../../parts/tenant-registry/tenant.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { fireTimes } from "./fire-times.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
-import { maxAttempts, retryOf, type ScheduleStore, scheduleStep } from "./schedule-step.ts";
-
-export interface Schedule {
-  readonly name: string;
-  /** Runs the schedule if it is due. Never throws. */
-  look(options?: LookOptions): Promise<Looked>;
-}
-
-interface LookOptions {
-  /** End of the process, in milliseconds since the epoch. */
-  readonly deadlineMs?: number | undefined;
-  /** Time from which a schedule without a record is due. Default: now. */
-  readonly sinceMs?: number;
-}
-
-interface Looked {
-  readonly kind:
-    | "idle"
-    /** An earlier attempt failed, and the next is not due yet. */
-    | "waiting"
-    | "fired"
-    /** Another process is doing this run, or has done it. */
-    | "elsewhere"
-    /** The run, or the check, failed and will be retried. The error is logged. */
-    | "failed"
-    | "gave-up";
-  /** Time of the next check, in milliseconds since the epoch. */
-  readonly nextMs: number;
-  readonly reason?: string;
-}
+import type { Looked, LookOptions, Schedule, ScheduleVariant } from "./schedule-look.ts";
+import {
+  failureMs,
+  maxAttempts,
+  retryOf,
+  type ScheduleStore,
+  type SentPage,
+  scheduleStep,
+} from "./schedule-step.ts";
 
 /** One scheduled run, under the claim of its time. */
 interface FireTask extends ReturnType<typeof fireIdentity> {
@@ -68,6 +50,13 @@ interface ScheduleRuntime {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn" | "error">;
   readonly metrics: Pick<Metrics, "record"> | undefined;
+  readonly messages: Lazy<Pick<MessageGuard, "signJob">>;
+}
+
+interface ScheduleAdapters {
+  readonly schedules: Lazy<ScheduleStore>;
+  readonly tenants: Lazy<TenantStore>;
+  readonly messaging: Lazy<JobQueues>;
 }
 
 /**
@@ -76,7 +65,7 @@ interface ScheduleRuntime {
  */
 export async function createSchedules<
   Runtime extends ScheduleRuntime,
-  Adapters extends { readonly schedules: Lazy<ScheduleStore> },
+  Adapters extends ScheduleAdapters,
 >(
   runtime: Runtime,
   adapters: Adapters,
@@ -84,18 +73,27 @@ export async function createSchedules<
 ): Promise<readonly Schedule[]> {
   const store = await adapters.schedules.open();
   const run = (task: FireTask) => consume(runtime, adapters, task);
-  return [...runtime.server.registry.schedules.values()].map((declaration) =>
-    createSchedule(runtime, store, declaration, run),
+  const open = (declaration: ScheduleDeclaration, variant: ScheduleVariant) =>
+    createSchedule(runtime, store, declaration, variant, run);
+  return Promise.all(
+    [...runtime.server.registry.schedules.values()].map(async (declaration) => {
+      if (declaration.for !== undefined) {
+        const { createTenantSchedule } = await import("./tenant-schedule.ts");
+        return createTenantSchedule(runtime, adapters, declaration, open);
+      }
+      return open(declaration, {
+        sinceMs: (lookedMs) => lookedMs,
+        run: (ctx, { atMs }) => declaration.run(ctx, { at: new Date(atMs) }),
+      });
+    }),
   );
 }
-
-/** Until the next check after a failure. */
-const failureMs = 1_000;
 
 function createSchedule(
   { clock, log, metrics }: ScheduleRuntime,
   store: ScheduleStore,
-  { name, cron, timeZone, missed, run }: ScheduleDeclaration,
+  { name, cron, timeZone, missed }: ScheduleDeclaration,
+  variant: ScheduleVariant,
   consume: (task: FireTask) => Promise<TaskOutcome>,
 ): Schedule {
   const times = fireTimes(cron, timeZone);
@@ -109,21 +107,25 @@ function createSchedule(
     const nowMs = clock.now();
     let record = await store.read(key);
     if (record === undefined) {
-      record = { lastMs: sinceMs ?? nowMs };
+      record = { lastMs: await variant.sinceMs(sinceMs ?? nowMs) };
       await store.add(key, record.lastMs);
     }
     const step = scheduleStep(record, { nowMs, missed, lastFire: () => times.last(nowMs) });
-    if (step.kind === "fire") return fire(step.atMs, deadlineMs);
+    if (step.kind === "fire") return fire(step.atMs, deadlineMs, record.sent);
     if (step.kind === "wait") return { kind: "waiting", nextMs: step.untilMs };
     if (step.kind === "pass" && (await store.pass(key, record.lastMs, step.atMs)))
       log.warn("schedule.missed", { handler: name, firesAt: text(step.atMs) });
     return { kind: "idle", nextMs: times.next(nowMs) ?? Infinity };
   };
 
-  const fire = async (atMs: number, deadlineMs: number | undefined): Promise<Looked> => {
+  const fire = async (
+    atMs: number,
+    deadlineMs: number | undefined,
+    sent: SentPage | undefined,
+  ): Promise<Looked> => {
     let attempts: number | undefined;
     const outcome = await consume({
-      ...fireIdentity(name, atMs),
+      ...fireIdentity(name, atMs, variant.zone),
       facts: () => ({ attempt: attempts, sinceMs: atMs }),
       deadlineMs,
       run: async (ctx) => {
@@ -135,7 +137,7 @@ function createSchedule(
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
           countGivenUp();
-        } else await run(ctx, { at: new Date(atMs) });
+        } else await variant.run(ctx, { key, atMs, attempts, sent });
       },
       own: () => [store.done(key, atMs)],
     });
@@ -181,9 +183,10 @@ function createSchedule(
   };
 }
 
-function fireIdentity(name: string, atMs: number) {
-  const id = derivedId("schedule", name, atMs);
-  const claimed: Parameters<typeof claimKey> = [["schedule", name], text(atMs)];
+function fireIdentity(name: string, atMs: number, zone: string | undefined) {
+  const own = zone === undefined ? [] : ["zone", zone];
+  const id = derivedId("schedule", name, ...own, atMs);
+  const claimed: Parameters<typeof claimKey> = [["schedule", name, ...own], text(atMs)];
   const cause: Cause = { causedBy: id, origRequestId: id, originator: "system" };
   const logFields = { firesAt: text(atMs) };
   const kind = { logPrefix: "schedule", kind: "schedule", isSystem: true } as const;

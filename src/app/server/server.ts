@@ -26,7 +26,7 @@ import {
   serverProblem,
 } from "../registry/registry.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { timeZoneProblems } from "../schedules/schedule.ts";
+import { tenantProblems, timeZoneProblems } from "../schedules/schedule.ts";
 
 const internals = Symbol.for("keelson.server");
 
@@ -141,6 +141,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...(eventFunctionName(process.env) === undefined
       ? timeZoneProblems(registry.schedules.values())
       : []),
+    ...tenantProblems(registry.schedules.values(), options?.tenants),
     ...useProblems(registry.features),
     ...hookProblems(registry),
     ...keyProblems(registry, options),

@@ -48,6 +48,19 @@ test("begins a fire once per attempt, and no other fire before it is done", asyn
   });
 });
 
+test("notes the last page that an attempt has sent, unless there was another attempt since", async () => {
+  await store.begin(key, 20);
+  expect(await store.advance(key, 1, { atMs: 20, tenantId: "acme" })).toBe(true);
+  const sent = { atMs: 20, tenantId: "acme" };
+  expect(await store.read(key)).toMatchObject({ sent });
+  await store.begin(key, 20);
+  expect(await store.advance(key, 1, { atMs: 20, tenantId: "bob" })).toBe(false);
+  expect(await store.read(key)).toMatchObject({ sent });
+  await store.giveUp(key, { atMs: 20, attempts: 2 });
+  await store.begin(key, 30);
+  expect(await store.read(key)).not.toHaveProperty("sent");
+});
+
 test("does not begin a fire that is done, nor an earlier one", async () => {
   expect(await store.begin(key, 10)).toBeUndefined();
   expect(await store.begin(key, 9)).toBeUndefined();

@@ -8,7 +8,9 @@ const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
 /** Only this store writes such rows. */
-type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", number>;
+type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs" | "sentMs", number> & {
+  readonly sentTo: string;
+};
 
 /** Rows in the table of claims that never expire: two runs may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
@@ -17,7 +19,7 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
     { partition, sort }: ClaimKey,
     UpdateExpression: string,
     ConditionExpression: string,
-    values: Readonly<Record<string, number>>,
+    values: Readonly<Record<string, number | string>>,
   ) =>
     table.update(marshalled({ pk: partition, sk: sort }), {
       UpdateExpression,
@@ -30,10 +32,14 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
     read: async ({ partition, sort }) => {
       const item = await table.get({ pk: partition, sk: sort });
       if (item === undefined) return undefined;
-      const { lastMs = 0, begunMs, attempts = 0, retryMs = 0 } = item as Partial<StoredSchedule>;
-      return begunMs === undefined
-        ? { lastMs }
-        : { lastMs, begun: { atMs: begunMs, attempts, retryMs } };
+      const stored = item as Partial<StoredSchedule>;
+      const { lastMs = 0, begunMs, attempts = 0, retryMs = 0, sentMs, sentTo = "" } = stored;
+      if (begunMs === undefined) return { lastMs };
+      return {
+        ...{ lastMs, begun: { atMs: begunMs, attempts, retryMs } },
+        // Kept once its run is done, so that it may be of an earlier run.
+        ...(sentMs === begunMs && { sent: { atMs: sentMs, tenantId: sentTo } }),
+      };
     },
     add: async (key, lastMs) => {
       await update(key, "SET lastMs = :last", "attribute_not_exists(lastMs)", { ":last": lastMs });
@@ -44,6 +50,11 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
         ":one": 1,
       });
       return begun && Number(begun.Attributes?.["attempts"]?.N);
+    },
+    advance: async (key, attempts, { atMs, tenantId }) => {
+      const values = { ":at": atMs, ":attempts": attempts, ":to": tenantId };
+      const isOwn = "begunMs = :at AND attempts = :attempts";
+      return (await update(key, "SET sentMs = :at, sentTo = :to", isOwn, values)) !== undefined;
     },
     postpone: async (key, { atMs, attempts, retryMs }) => {
       const values = { ":at": atMs, ":attempts": attempts, ":retry": retryMs };

@@ -162,3 +162,24 @@ test("breaks clients when a parameter no longer accepts its text", async () => {
     undefined,
   ]);
 });
+
+test("a schedule for tenants is one of each tenant's time zone, and a job of its name", async () => {
+  const { contract, unsaid } = await contractOf(
+    internalsOf(
+      (r) => {
+        r.schedule("mug.wash", { cron: "0 3 * * *", for: "tenants", handler });
+        r.schedule("mug.sell", { cron: "0 4 * * *", handler });
+      },
+      { tenants: true },
+    ),
+    import.meta.dirname,
+  );
+  expect(contract.schedules).toEqual([
+    { name: "mugs.mug.sell", cron: "0 4 * * *", missed: "once", timeZone: "UTC" },
+    { name: "mugs.mug.wash", cron: "0 3 * * *", missed: "once", timeZone: "of each tenant" },
+  ]);
+  const properties = { at: { type: "string" } };
+  const input = { type: "object", properties, required: ["at"] };
+  expect(contract.jobs).toEqual([{ name: "mugs.mug.wash", input }]);
+  expect(unsaid).toEqual([]);
+});

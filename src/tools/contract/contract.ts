@@ -133,7 +133,10 @@ async function lockedContract(
     ),
     schedules: await locked(
       registry.schedules.values(),
-      ({ name, cron, timeZone, missed }) => ({ name, cron, timeZone, missed }),
+      ({ name, cron, timeZone, missed, ...declared }) => ({
+        ...{ name, cron, timeZone: declared.for === undefined ? timeZone : "of each tenant" },
+        missed,
+      }),
       nameOf,
     ),
     keys: await locked(registry.configKeys.values(), lockedKey, ({ id }) => id),

@@ -69,6 +69,17 @@ describe("the functions of a server", () => {
       r.schedule("fork.count", { cron: "0 3 * * *", handler: async () => 1 }),
     );
     expect(names([schedules])).toEqual(["http", "schedule"]);
+    const ofTenants = defineFeature("nights", (r) =>
+      r.schedule("fork.count", { cron: "0 3 * * *", for: "tenants", handler: async () => 1 }),
+    );
+    expect(
+      functions([ofTenants], "one", { tenants: true }).map(({ name, duties }) => [name, duties]),
+    ).toEqual([
+      ["http", ["read-tenants"]],
+      ["queue", ["claim", "steps", "later", "enqueue", "consume", "read-tenants"]],
+      ["sweep", ["claim", "send-due"]],
+      ["schedule", ["claim", "steps", "later", "enqueue", "read-tenants"]],
+    ]);
   });
 
   test("are one for each handler with a route, named like its export, and one for the default route", () => {
