@@ -243,7 +243,7 @@ describe("During the drain, requests in flight finish, and idle connections clos
   let one: StartedProcess;
   let slowBytes = 0;
   beforeAll(async () => {
-    one = await start({ lingerMs: 100 });
+    one = await start({ lingerMs: 100, drainMs: 30_000, totalMs: 40_000 });
     const { idle, unused, head, body, slow, upgraded } = await openAll(one, "/late");
     const pipelined = await client(
       one,
@@ -375,7 +375,7 @@ describe("Over HTTP/2", () => {
   afterEach(end);
 
   test("During the linger an idle or new session serves one more request, and a busy one is told and finishes", async () => {
-    const one = await start({ lingerMs: 2_500 }, undefined, "on");
+    const one = await start({ lingerMs: 2_500, drainMs: 30_000, totalMs: 40_000 }, undefined, "on");
     const [idle, busy] = [await http2Client(one), await http2Client(one)];
     expect(await idle.get("/text")).toBe("200");
     const inFlight = busy.get("/late");
@@ -395,7 +395,7 @@ describe("Over HTTP/2", () => {
   });
 
   test("During the drain an idle session closes with the listener, and a stream in flight finishes", async () => {
-    const one = await start({ lingerMs: 100 }, undefined, "on");
+    const one = await start({ lingerMs: 100, drainMs: 30_000, totalMs: 40_000 }, undefined, "on");
     const [idle, busy] = [await http2Client(one), await http2Client(one)];
     expect(await idle.get("/text")).toBe("200");
     const inFlight = busy.get("/late");
