@@ -21,6 +21,7 @@ const inputs: Readonly<Record<string, (tenant: string) => Readonly<Record<string
   "reminders.reminder.cancel": () => ({ jobId: "none" }),
   "payments.payment.make": () => ({ order: "1", cents: 700 }),
   "support.retention.explain": (tenantId) => ({ tenantId }),
+  "notes.note.add": (tenant) => ({ text: `milk of ${tenant}` }),
   "notes.note.create": (tenant) => ({ text: `milk of ${tenant}` }),
   "shop.item.buy": () => ({ id: "1" }),
   "orders.order.place": () => ({ id: "1", total: 7 }),
