@@ -1,10 +1,13 @@
 // The invoicing product's own code and the same with keelson's, held to the same promises.
 import { createHmac } from "node:crypto";
+import { PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { access, buildServer, defineFeature, type Server } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { createInvoicesFeature as invoicesAfter } from "../../examples/invoicing/after/invoices.ts";
 import { authOf } from "../../examples/invoicing/after/keys.ts";
 import { createPaymentsFeature as paymentsAfter } from "../../examples/invoicing/after/payments.ts";
+import { createInvoicesFeature as invoicesBefore } from "../../examples/invoicing/before/invoices.ts";
 import { createKeysFeature } from "../../examples/invoicing/before/keys.ts";
 import { createPaymentsFeature as paymentsBefore } from "../../examples/invoicing/before/payments.ts";
 
@@ -111,5 +114,68 @@ describe.each([
     const list = async (as: typeof ann) => (await app.fetch("/payments", { as })).json();
     expect(await list(ann)).toEqual([{ id: "evt_1", cents: 500 }]);
     expect(await list(bob)).toEqual([]);
+  });
+});
+
+interface Tenant {
+  readonly id: string;
+  readonly timeZone: string;
+  readonly isActive: boolean;
+}
+const root = { id: "root", tenantId: "ops", roles: ["systemAdmin"] };
+
+describe.each([
+  [
+    "by hand",
+    () => buildServer({ features: [invoicesBefore()], auth: { secret } }),
+    async (_server: Server, app: TestApp, tenant: Tenant) => {
+      const createdAt = new Date(app.clock.now()).toISOString();
+      const database = (await app.ctx(root)).acrossTenants("a test");
+      const Item = { ...tenant, createdAt };
+      await database.send(new PutCommand({ TableName: "keelson-tenants", Item }));
+    },
+  ],
+  [
+    "with for: tenants",
+    () => buildServer({ features: [invoicesAfter()], auth: { secret }, tenants: true }),
+    async ({ tenants }: Server, _app: TestApp, { id, timeZone, isActive }: Tenant) => {
+      await tenants.create({ id, timeZone });
+      if (!isActive) await tenants.suspend(id, { reason: "a test" });
+    },
+  ],
+])("invoices %s", (_, build, register) => {
+  test("are created once a month for each active tenant, at six o'clock where it is", async () => {
+    const server = build();
+    const app = await started(server);
+    await app.settled(); // a schedule counts from its first check
+    for (const [id, timeZone, isActive] of [
+      ["acme", "America/New_York", true],
+      ["globex", "Asia/Kolkata", true],
+      ["gone", "UTC", false],
+    ] as const)
+      await register(server, app, { id, timeZone, isActive });
+    const begin = new Date(app.clock.now());
+    const first = Date.UTC(begin.getUTCFullYear(), begin.getUTCMonth() + 1, 1);
+    app.clock.advance(first - 86_400_000 / 2 - begin.getTime());
+    await app.settled();
+    for (let half = 0; half < 60; half += 1) {
+      app.clock.advance(30 * 60_000);
+      await app.settled();
+    }
+
+    const database = (await app.ctx(root)).acrossTenants("a test");
+    const { Items = [] } = await database.send(new ScanCommand({ TableName: "keelson-invoices" }));
+    const timeIn = (timeZone: string, dueAt: string) =>
+      new Intl.DateTimeFormat("en-GB", {
+        ...{ timeZone, day: "numeric", hour: "2-digit", minute: "2-digit" },
+      }).format(new Date(dueAt));
+    const found = Items.map(({ dueAt }) => String(dueAt)).toSorted();
+    expect(found.map((key) => key.split("/")[0])).toEqual([
+      expect.stringContaining("acme"),
+      expect.stringContaining("globex"),
+    ]);
+    const times = found.map((key) => key.slice(key.search(/\d{4}-/)));
+    expect(timeIn("America/New_York", times[0] ?? "")).toBe("1, 06:00");
+    expect(timeIn("Asia/Kolkata", times[1] ?? "")).toBe("1, 06:00");
   });
 });
