@@ -10,7 +10,8 @@ type Limit = NonNullable<Limits["inFlightPerTenant"]>;
 
 /**
  * Counts the requests of each tenant in this process. A request counts until the host reports its
- * end: its response is sent, or its client has left.
+ * end: its response is sent or, if its client has left, its handler has ended. A stream ends when
+ * its client leaves.
  */
 export function limitInFlight(limit: Limit): TenantsInFlight {
   const byTenant = new Map<string, Set<ObservedRun>>();
