@@ -50,7 +50,7 @@ test("exactly the error codes that keelson throws have a section on the page tha
 function membersOf(path: string, name: string): string[] {
   const [, body = ""] =
     new RegExp(
-      `^(?:export interface|declare abstract class) ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`,
+      `^(?:export interface|(?:export )?declare abstract class) ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`,
       "m",
     ).exec(textOf(path)) ?? [];
   return [...body.matchAll(/^ {2}(?:readonly|abstract get) (\w+)\??(?::|\()/gm)].map(
@@ -73,7 +73,8 @@ test("the table of ctx lists every member, and nothing else", () => {
   const file = "src/app/handlers/pipeline-context.ts";
   const parts = ["PipelineContext", "ReadContext", "ReadMembers", "DeliveryMember"];
   const effects = ["JobMembers", "CancelMember", "EffectMembers"];
-  const members = [...parts, ...effects].flatMap((name) => membersOf(file, name));
+  const limits = membersOf("src/app/handlers/rate-limit.ts", "RateLimitMember");
+  const members = [...[...parts, ...effects].flatMap((name) => membersOf(file, name)), ...limits];
   const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [
     ...cell.matchAll(/\bctx\.(\w+)/g),
   ]);
