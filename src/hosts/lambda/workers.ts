@@ -140,7 +140,8 @@ const graceMs = 10_000;
 /**
  * Creates a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches events that
  * were committed to the outbox but not dispatched, because the function ended or the event bus
- * failed.
+ * failed. It also sends jobs and deliveries that are due, and those that were not sent after their
+ * commit: {@link lambdaOutbox} does not send them.
  *
  * @example
  * export const sweep = lambdaSweep(server);
