@@ -110,10 +110,16 @@ test("what waits when the page is left arrives all the same", async () => {
 });
 
 test("what waits when the tab is closed arrives all the same", async () => {
+  // A page of `browser.newPage` takes its context with it, as if the browser were closed: whatever is on its way may be lost.
+  const context = await browser.newContext();
+  const tab = await context.newPage();
+  await page.close();
+  page = tab;
+  await page.goto(origin);
   await run('log.info("closing")', { flushAfterMs: 600_000 });
   await page.close({ runBeforeUnload: true });
   await expect.poll(messages, soon).toEqual(["closing"]);
-  page = await browser.newPage();
+  await context.close();
 });
 
 test("what is logged offline arrives once the page is online again", async () => {
