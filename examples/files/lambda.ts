@@ -18,6 +18,7 @@ export const filesFileQuota = lambdaHandler(server, "files.file.quota");
 export const filesFileShow = lambdaHandler(server, "files.file.show");
 export const filesFileDownloadUrl = lambdaHandler(server, "files.file.download-url");
 export const filesFileDelete = lambdaHandler(server, "files.file.delete");
+export const billingPaymentReceived = lambdaHandler(server, "billing.payment.received");
 
 /** Batches of events and jobs, from the queues of either. */
 export const queue = lambdaQueue(server);
