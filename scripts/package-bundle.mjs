@@ -11,7 +11,7 @@ export const bundleDirectory = join(root, "infra/dist");
 
 /** What a cold start reads, and what the archive holds, in bytes; somewhat above what they are, so that growth is seen. */
 const budgets = {
-  "read at start, without SDK and zod": 89_800,
+  "read at start, without SDK and zod": 90_400,
   "read at start": 369_000,
   "all of it": 1_368_000,
 };
