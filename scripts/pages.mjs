@@ -39,7 +39,7 @@ console.log(found.length === 0 ? "pages: clean" : found.join("\n"));
 process.exitCode = found.length === 0 ? 0 : 1;
 
 function files(patterns) {
-  return globSync(patterns, { cwd: root, exclude: ["**/node_modules/**"] })
+  return globSync(patterns, { cwd: root, exclude: ["**/node_modules/**", "infra/dist/**"] })
     .map((file) => file.split(sep).join("/"))
     .sort();
 }
