@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -23,6 +24,12 @@ export const replacements: readonly Replacement[] = [
     because: "the stacks of all test apps of a process share one other process",
   },
 ];
+
+/** Returns a number from the checked-out sources; 1 without Git. */
+function seedOfSources(): string {
+  const { stdout } = spawnSync("git", ["rev-parse", "HEAD^{tree}"], { cwd: import.meta.dirname });
+  return String(Number.parseInt(String(stdout ?? "").slice(0, 7), 16) || 1);
+}
 
 const source = (path: string) => join(import.meta.dirname, "src", path);
 
@@ -57,8 +64,15 @@ process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.c
 // With coverage, properties are tried as often as they say, except in `.ci/run`; see test/support/runs.ts.
 if (process.argv.includes("--coverage")) process.env["KEELSON_TEST_RUNS"] ??= "all";
 
+// Each state of the sources tries other random values, and tries the same ones whenever its tests run again.
+process.env["KEELSON_TEST_SEED"] ??= seedOfSources();
+
 // Hold what is logged against docs/messages.md, and what is answered against the OpenAPI document of its server.
-const everywhere = ["test/support/known-lines.ts", "test/support/hold-responses.ts"];
+const everywhere = [
+  "test/support/seed.ts",
+  "test/support/known-lines.ts",
+  "test/support/hold-responses.ts",
+];
 
 // `npm test` runs all projects but `system`, `npm run test:system` runs that.
 export default defineConfig({

@@ -28,12 +28,14 @@ const revoked = () => {
   return proxy;
 };
 
+/** Secret names short enough to turn up among random ones, in any case and with anything between their letters. */
+const secretName = /pwd|jwt|token/i;
+
 describe("plain values", () => {
   it("are written as by JSON.stringify", () => {
     fc.assert(
-      // "pwd" is a secret's name, and random keys are up to ten letters.
       fc.property(fc.jsonValue({ maxDepth: 6 }), (json) => {
-        fc.pre(!JSON.stringify(json).includes('"pwd":'));
+        fc.pre(!secretName.test(JSON.stringify(json).replace(/[^a-z]/gi, "")));
         expect(written(json)).toEqual(JSON.parse(JSON.stringify(json)));
       }),
     );
