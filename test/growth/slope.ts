@@ -1,26 +1,29 @@
 /**
  * Returns the exponent of a curve: 1 for work that grows in proportion to its size, 2 if it grows with its square. It is
- * taken from the fastest of some runs in turns, which other work on the machine disturbs least.
+ * taken from the fastest of some runs in turns, which other work on the machine disturbs least. A busy machine gets more
+ * runs: while the exponent is not below `below`, at most `mostRuns`.
  *
  * @param prepare - makes what the measured work needs for a size.
  */
 export async function slopeOf(
   [small, large]: readonly [small: number, large: number],
+  below: number,
   prepare: (size: number) => () => unknown,
-  runs = 12,
 ): Promise<number> {
-  const fastest = new Map([
-    [small, Number.POSITIVE_INFINITY],
-    [large, Number.POSITIVE_INFINITY],
-  ]);
-  for (let run = 0; run < runs; run++) {
-    for (const [size, best] of fastest) {
-      const work = prepare(size);
-      const beganMs = performance.now();
-      await work();
-      fastest.set(size, Math.min(best, performance.now() - beganMs));
-    }
+  const fastest = { small: Number.POSITIVE_INFINITY, large: Number.POSITIVE_INFINITY };
+  const measured = async (size: number) => {
+    const work = prepare(size);
+    const beganMs = performance.now();
+    await work();
+    return performance.now() - beganMs;
+  };
+  let slope = Number.POSITIVE_INFINITY;
+  for (let run = 1; run <= mostRuns && (run <= fewestRuns || slope >= below); run += 1) {
+    fastest.small = Math.min(fastest.small, await measured(small));
+    fastest.large = Math.min(fastest.large, await measured(large));
+    slope = Math.log(fastest.large / fastest.small) / Math.log(large / small);
   }
-  const [first = Number.NaN, last = Number.NaN] = fastest.values();
-  return Math.log(last / first) / Math.log(large / small);
+  return slope;
 }
+
+const [fewestRuns, mostRuns] = [7, 40];
