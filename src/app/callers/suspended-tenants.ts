@@ -2,7 +2,7 @@ import { errorLog } from "../../base/errors/describe.ts";
 import { createSuspensions, type Suspensions } from "../../parts/tenant-registry/suspensions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** Creates what a runtime knows of suspended tenants. */
+/** Creates a runtime's cache of suspended tenants. */
 export function createSuspensionsOf({
   adapters,
   clock,

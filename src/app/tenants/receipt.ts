@@ -16,7 +16,7 @@ export interface TenantReceipt {
   }[];
   readonly rows: number;
   readonly passes: number;
-  /** What became of the tenant's registration. Absent without one, and for an export. */
+  /** The outcome for the tenant's registration. Absent without one, and for an export. */
   readonly registration?: "erased" | "kept" | undefined;
   /** After an erasure: no rows of the tenant are left, as far as keys and attributes show. */
   readonly isDone: boolean;

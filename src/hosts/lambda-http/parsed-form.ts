@@ -1,4 +1,5 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
+import { isRecord } from "../../base/errors/option-table.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 
 /**
@@ -11,10 +12,10 @@ export function parsedForm(
   body: object,
   contentType: string | undefined,
   limitBytes: number,
-): Record<string, unknown> | undefined {
-  if (Array.isArray(body) || !isForm.test(contentType ?? "")) return undefined;
+): Readonly<Record<string, unknown>> | undefined {
+  if (!isRecord(body) || !isForm.test(contentType ?? "")) return undefined;
   if (sizeOf(body, 0) > limitBytes) throw bodyTooLarge(limitBytes);
-  return body as Record<string, unknown>; // safe: any member of an object may be read
+  return body;
 }
 
 const isForm = /^\s*(application\/x-www-form-urlencoded|multipart\/form-data)\s*(;|$)/i;

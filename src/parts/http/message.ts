@@ -35,7 +35,7 @@ export interface HttpRequest {
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
   /** Form that a middleware has parsed from the body, whose bytes are then gone. */
-  readForm?: (limitBytes: number) => Promise<Record<string, unknown> | undefined>;
+  readForm?: (limitBytes: number) => Promise<Readonly<Record<string, unknown>> | undefined>;
 }
 
 export function requestView(

@@ -2,18 +2,18 @@ import type { TransactionItem } from "../once/claim-store.ts";
 
 /**
  * Line of the jobs of an ordered group, once one of them had to wait for a slot. Waiting jobs are
- * in the outbox. Each comes back to the queue when it is due, and is stored again until it may run.
+ * in the outbox. Each returns to the queue when it is due, and is stored again until it may run.
  *
  * A position never changes, and decides the order. A turn is new each time a job is stored; since
  * rows are due in the order of their turns, and both outbox and queue keep the order of a group,
- * jobs come back in the order of their turns.
+ * jobs return in the order of their turns.
  */
 export interface Line {
   /** Position of the job that may run next. Equals `next` while nothing waits. */
   readonly first: number;
   /** Position of the next job that joins. */
   readonly next: number;
-  /** The last turn in which the first job can come back. */
+  /** The last turn in which the first job can return. */
   readonly firstBy: number;
   /** The last turn given. */
   readonly turn: number;

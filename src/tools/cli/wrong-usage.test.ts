@@ -14,7 +14,7 @@ const wrongUsages: readonly (readonly [args: readonly string[], answer: string])
   [["token", "--tenant", "", "--user", "ann"], "--tenant is missing; use --tenant <id>"],
   [
     ["token", "--tenant", "--user", "ann"],
-    "--tenant needs a value; if it begins with a hyphen, use --tenant=<value>",
+    "--tenant needs a value; if it starts with a hyphen, use --tenant=<value>",
   ],
   [
     [...token, "--roles", "a", "b"],

@@ -28,7 +28,7 @@ export interface Contract {
   readonly events: readonly LockedEvent[];
   readonly jobs: readonly { readonly name: string; readonly input: JsonSchema }[];
   readonly channels: readonly { readonly name: string; readonly message: JsonSchema }[];
-  /** Absent if there are none, so that older versions read the lock. */
+  /** Absent without receivers, so that older versions can read the lock. */
   readonly receivers?: readonly LockedReceiver[];
   /** A consumer's name identifies the events that it has handled. */
   readonly consumers: readonly { readonly name: string; readonly event: string }[];

@@ -72,6 +72,15 @@ describe("keelson doctor", () => {
     expect(out.at(-1)).toMatch(/, 1 fail, /);
   });
 
+  test("shows failures in red, and nothing else", async () => {
+    const styled: string[] = [];
+    await ranCommand(["doctor", at("server.mjs")], {
+      env: { ...app.env, KEELSON_TABLE_MUGS: "no-mugs" },
+      print: (line, style) => void (style && styled.push(`${style}: ${line}`)),
+    });
+    expect(styled).toEqual(["red: fail  table no-mugs: it does not exist"]);
+  });
+
   test("removes control characters from names", async () => {
     const { code, out } = await run([at("server.mjs")], {
       KEELSON_TABLE_MUGS: "no-\u001b[31mmugs\nok",

@@ -1,8 +1,10 @@
 import type { Finding } from "../doctor/diagnose.ts";
 import {
+  type CommandContext,
   defineCommand,
   flag,
   itsEnvironment,
+  type LineStyle,
   moduleArgument,
   moduleOf,
   oneLine,
@@ -41,22 +43,28 @@ Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`,
     const findings = await onItsStack(context, server, ({ env, clock }) =>
       diagnose(server, { env, clock, timeoutMs }),
     );
-    for (const line of json ? [asJson(findings)] : asLines(findings)) context.print(line);
+    if (json) context.print(asJson(findings));
+    else printFindings(findings, context);
     return findings.some(({ status }) => status === "fail") ? 1 : 0;
   },
 });
 
-function asLines(findings: readonly Finding[]) {
-  const lines = findings.flatMap(({ name, status, message, fix }) => [
-    `${status.padEnd(4)}  ${oneLine(name)}: ${oneLine(message)}`,
-    ...fix.map((command) => `      $ ${oneLine(command)}`),
-  ]);
+function printFindings(
+  findings: readonly Finding[],
+  { print }: Pick<CommandContext, "print">,
+): void {
+  for (const { name, status, message, fix } of findings) {
+    print(`${status.padEnd(4)}  ${oneLine(name)}: ${oneLine(message)}`, styles[status]);
+    for (const command of fix) print(`      $ ${oneLine(command)}`);
+  }
   const { ok, warn, fail, skip } = count(findings);
-  return [
-    ...lines,
-    `${findings.length} checks: ${ok} ok, ${warn} warn, ${fail} fail, ${skip} not checked`,
-  ];
+  print(`${findings.length} checks: ${ok} ok, ${warn} warn, ${fail} fail, ${skip} not checked`);
 }
+
+const styles: Readonly<Partial<Record<Finding["status"], LineStyle>>> = {
+  warn: "yellow",
+  fail: "red",
+};
 
 function asJson(findings: readonly Finding[]) {
   return JSON.stringify({ summary: count(findings), checks: findings }, undefined, 2);

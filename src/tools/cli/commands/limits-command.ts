@@ -120,7 +120,7 @@ async function show(runtime: Runtime, asked: Asked, context: CommandContext): Pr
   await printRows(rowsOf(runtime, asked.tenant, context), asked, context, none);
 }
 
-/** Everything of one tenant, or without one what is used up or held. */
+/** All rows of one tenant; without a tenant, the rows that are used up or held. */
 async function* rowsOf(runtime: Runtime, tenant: string | undefined, context: CommandContext) {
   for await (const row of currentRows(runtime, tenant, context))
     if (tenant !== undefined || row.taken >= row.number) yield rateRow(row);

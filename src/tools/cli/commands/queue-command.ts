@@ -211,7 +211,7 @@ async function visit(
     }
   } finally {
     progress?.("");
-    // What cannot be released becomes visible by itself.
+    // A letter that cannot be released becomes visible by itself.
     await Promise.allSettled([...kept].map((letter) => letters.release(letter)));
   }
 }
@@ -244,7 +244,7 @@ async function lettersOf(
   return opened.flatMap(([name, letters]) => (letters === undefined ? [] : [[name, letters]]));
 }
 
-/** Whatever the message says about itself: it may be malformed, or not one of ours. */
+/** Reads the facts that a message has. It may be malformed, or not a message of keelson. */
 function factsOf({ id, body, sentMs }: DeadLetter, nowMs: number) {
   const ageSeconds = Math.round((nowMs - sentMs) / 1_000);
   const read = readOrNot(body);

@@ -1,4 +1,4 @@
-/** What is missing, as the SDK's clients report it, which do not say what to do. */
+/** The SDK's clients report that one of these is missing, but not how to get it. */
 export type MissingAccount = "region" | "credentials";
 
 const fixes: Readonly<Record<MissingAccount, string>> = {

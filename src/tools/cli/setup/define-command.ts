@@ -5,8 +5,8 @@ import type { Variables } from "../../../base/process/environment.ts";
 import { accountProblem } from "./account-problem.ts";
 import { nearestName } from "./nearest-name.ts";
 
-/** How a line is shown on a terminal. Elsewhere, and with `NO_COLOR`, it is plain text. */
-export type LineStyle = "bold" | "green" | "red" | "yellow" | "dim";
+/** The look of a line on a terminal. Elsewhere, and with `NO_COLOR`, the line is plain text. */
+export type LineStyle = "bold" | "red" | "yellow";
 
 export interface CommandContext {
   readonly env: Variables;
@@ -161,7 +161,7 @@ function wrongOption(message: string, options: Flags): string {
     return `there is no option ${name}${meanToo(meant && `--${meant}`)}`;
   }
   if (/does not take an argument/.test(message)) return `${name} takes no value`;
-  return `${name} needs a value; if it begins with a hyphen, use ${name}=<value>`;
+  return `${name} needs a value; if it starts with a hyphen, use ${name}=<value>`;
 }
 
 export function meanToo(name: string | undefined): string {

@@ -5,7 +5,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 export const jsonFlag = { json: flag("prints one JSON line per row, for programs") } as const;
 
-/** The widths of the columns come from this many rows; further ones are printed as they come. */
+/** Column widths are computed from this many rows. Further rows are printed as they arrive. */
 const measuredRows = 100;
 
 /**
@@ -34,7 +34,7 @@ export async function printRows(
   return count;
 }
 
-/** Prints headings and rows, and returns what makes the lines of further rows. */
+/** Prints headings and rows. Returns the function that formats further rows. */
 function printTable(rows: readonly Row[], print: CommandContext["print"]) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const columns = names.map((name) => {
