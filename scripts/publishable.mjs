@@ -1,5 +1,5 @@
-// What release.yml asks before it publishes: that the tag is the version, and that package.json names the repository that the
-// workflow runs in, without which npm refuses the provenance after everything else is done.
+// Run by release.yml before it publishes: the tag has to be the version, and package.json has to name the repository that the
+// workflow runs in, because npm would otherwise refuse the provenance at the very end.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -21,7 +21,7 @@ const problems = [
   ...(repository?.url === url
     ? []
     : [
-        `provenance needs "repository": { "type": "git", "url": "${url}" } in package.json; it has ${JSON.stringify(repository)}`,
+        `provenance needs ${url} as the repository in package.json, which has ${repository?.url}; run: npm run address -- ${server}/${name}`,
       ]),
 ];
 for (const problem of problems) console.error(`publishable: ${problem}`);

@@ -1,24 +1,25 @@
-// `npm run release -- minor`: makes the commit and the tag of a release. Whatever fails leaves the checkout as it was.
+// `npm run release -- minor`: makes the commit and the tag of a release. A failure leaves the checkout as it was.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { readAddresses } from "./address.mjs";
 
 const usage = `npm run release -- <patch | minor | major | x.y.z> [--dry-run]
 
-From a clean checkout of main where npm run check passes:
+On a clean checkout of main where npm run check passes:
   1. sets the version in package.json and package-lock.json
-  2. turns the heading [Unreleased] of CHANGELOG.md into the version and today's date
+  2. adds the version and today's date to CHANGELOG.md, below [Unreleased]
   3. packs the package and keeps it in test/compatibility/kept/<version>, unless it is kept already
   4. commits, and tags v<version>
-It pushes nothing: the last line says how. The pushed tag has .github/workflows/release.yml publish it.
+It does not push: its last line is the command that does. The tag then starts .github/workflows/release.yml, which publishes.
 
-  --dry-run  checks everything and says what it would do
-  --help     this`;
+  --dry-run  check everything, and print the steps without taking them
+  --help     print this`;
 
 const root = join(import.meta.dirname, "..");
 const say = (line) => console.log(`release: ${line}`);
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {}); // the command that runs ends, and is undone
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {}); // the running command ends, and its changes are undone
 
 try {
   const { values, positionals } = parseArgs({
@@ -39,13 +40,13 @@ function release(wanted, isDry) {
   const head = refuseUnready(tag);
   const changelog = released(readFileSync(join(root, "CHANGELOG.md"), "utf8"), version);
   say("npm run check");
-  run("npm", ["run", "--silent", "check"], "npm run check fails; mend that first");
+  run("npm", ["run", "--silent", "check"], "npm run check fails; fix that first");
   refuseDirty("npm run check has changed");
   const kept = join("test", "compatibility", "kept", version);
   if (isDry) {
-    const keeps = existsSync(join(root, kept)) ? "leave what is kept of it" : `record ${kept}`;
+    const keeps = existsSync(join(root, kept)) ? `leave ${kept} unchanged` : `record ${kept}`;
     return say(
-      `would go from ${current} to ${version}, date the changelog, ${keeps}, commit, and tag ${tag}; nothing is changed`,
+      `would go from ${current} to ${version}, date the changelog, ${keeps}, commit, and tag ${tag}; nothing has changed`,
     );
   }
   try {
@@ -55,15 +56,15 @@ function release(wanted, isDry) {
       "npm version failed",
     );
     writeFileSync(join(root, "CHANGELOG.md"), changelog);
-    if (existsSync(join(root, kept))) say(`${kept} is there already, and stays as it is`);
+    if (existsSync(join(root, kept))) say(`${kept} exists, and stays unchanged`);
     else keep(kept);
     git("add", "--all");
     git("commit", "--quiet", "--allow-empty", "--message", `chore(release): ${version}`);
     git("tag", "--annotate", tag, "--message", `keelson ${version}`);
   } catch (error) {
     git("reset", "--quiet", "--hard", head);
-    git("clean", "--quiet", "--force", "-d"); // it was clean: what is untracked now is from here
-    throw new Error(`${error.message}\nrelease: everything is as it was before`);
+    git("clean", "--quiet", "--force", "-d"); // the checkout was clean: untracked files are this script's
+    throw new Error(`${error.message}\nrelease: the checkout is unchanged`);
   }
   say(
     `${tag} is committed and tagged; publish it with:\n\n  git push --atomic origin main ${tag}\n`,
@@ -72,8 +73,7 @@ function release(wanted, isDry) {
 
 function nextVersion(current, wanted) {
   const [step, ...others] = wanted;
-  if (step === undefined || others.length > 0)
-    throw new Error(`say which version, and nothing else\n\n${usage}`);
+  if (step === undefined || others.length > 0) throw new Error(`expected one version\n\n${usage}`);
   const [major, minor, patch] = numbersOf(current);
   const steps = {
     major: [major + 1, 0, 0],
@@ -82,7 +82,7 @@ function nextVersion(current, wanted) {
   };
   const next = steps[step] ?? numbersOf(step);
   const at = next.findIndex((number, index) => number !== [major, minor, patch][index]);
-  // The current version itself: as long as it has no tag.
+  // The current version can be released until it has a tag.
   if (at !== -1 && next[at] < [major, minor, patch][at])
     throw new Error(`${step} is older than ${current}, the version of package.json`);
   return next.join(".");
@@ -91,48 +91,52 @@ function nextVersion(current, wanted) {
 function numbersOf(version) {
   if (!/^(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}$/.test(version)) {
     throw new Error(
-      `${version} is no version; say patch, minor, major, or three numbers such as 1.2.3`,
+      `${version} is not a version; use patch, minor, major, or three numbers such as 1.2.3`,
     );
   }
   return version.split(".").map(Number);
 }
 
-/** The commit that it begins at. */
+/** Returns the commit that the release starts from. */
 function refuseUnready(tag) {
+  if (readAddresses() === undefined)
+    throw new Error(
+      "package.json names no repository; run: npm run address -- https://github.com/<owner>/<name>",
+    );
   const branch = git("branch", "--show-current");
   if (branch !== "main")
     throw new Error(
-      `a release is made on main, and this is ${branch || "no branch"}; git switch main`,
+      `a release needs main, and this is ${branch || "no branch"}; run: git switch main`,
     );
-  refuseDirty("there are changes that are not committed");
+  refuseDirty("there are uncommitted changes");
   if (git("tag", "--list", tag) !== "")
-    throw new Error(`${tag} is tagged already; choose a later version`);
+    throw new Error(`the tag ${tag} exists; choose a later version`);
   return git("rev-parse", "HEAD");
 }
 
 function refuseDirty(what) {
   const changes = git("status", "--porcelain");
-  if (changes !== "") throw new Error(`${what}:\n${changes}\nCommit them or take them back.`);
+  if (changes !== "") throw new Error(`${what}:\n${changes}\nCommit or discard them.`);
 }
 
-/** The changelog with the version's heading where that of unreleased changes was, which stays above it, empty. */
+/** Returns the changelog with the version's heading below [Unreleased], which is then empty. */
 function released(changelog, version) {
   const [heading, ...others] = changelog.match(/^## \[Unreleased\]$/gm) ?? [];
   if (heading === undefined || others.length > 0)
-    throw new Error("CHANGELOG.md has not one heading ## [Unreleased]");
+    throw new Error("CHANGELOG.md needs exactly one heading ## [Unreleased]");
   const [, text = ""] = changelog.split(heading);
   if (text.split(/^## /m)[0].trim() === "")
-    throw new Error("CHANGELOG.md says nothing under [Unreleased]; write what users will notice");
+    throw new Error("CHANGELOG.md has no entry under [Unreleased]; describe the effect on users");
   return changelog.replace(
     heading,
     `${heading}\n\n## [${version}] - ${new Date().toISOString().slice(0, 10)}`,
   );
 }
 
-/** Later versions are tested with what this one stores and sends. It is recorded by the package as npm will have it. */
+/** Records the data that the packed version stores and sends: later versions are tested with it. */
 function keep(folder) {
   say(`recording ${folder}`);
-  const work = mkdtempSync(join(root, ".dist-release-")); // in the checkout, whose node_modules are the versions of package-lock.json
+  const work = mkdtempSync(join(root, ".dist-release-")); // inside the checkout, so that it uses the versions of package-lock.json
   try {
     const packed = run(
       "npm",

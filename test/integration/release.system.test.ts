@@ -25,7 +25,9 @@ beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "keelson-release-"));
   const version = "0.1.0";
   const scripts = { check: "node check.mjs" };
-  file("package.json", JSON.stringify({ name: "keelson", version, scripts, files: ["dist"] }));
+  const address = { type: "git", url: "git+https://github.com/acme/keelson.git" };
+  const manifest = { name: "keelson", version, scripts, files: ["dist"], repository: address };
+  file("package.json", JSON.stringify(manifest));
   file(
     "package-lock.json",
     JSON.stringify({
@@ -49,7 +51,8 @@ beforeEach(async () => {
      writeFileSync(kept + "/keelson.js", readFileSync(process.argv[2] + "/dist/index.js"));`,
   );
   mkdirSync(join(root, "scripts"));
-  cpSync(join(repository, "scripts/release.mjs"), join(root, "scripts/release.mjs"));
+  for (const name of ["release.mjs", "address.mjs"])
+    cpSync(join(repository, "scripts", name), join(root, "scripts", name));
   await git("init", "--quiet", "--initial-branch", "main");
   await git("config", "user.name", "Tester");
   await git("config", "user.email", "tester@example.com");
@@ -80,7 +83,7 @@ test("a release makes one commit and a tag, with version, dated changelog and ke
   // Nothing has changed since: there is nothing to release.
   expect(await release("patch")).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("says nothing under [Unreleased]"),
+    stderr: expect.stringContaining("has no entry under [Unreleased]"),
   });
 });
 
@@ -90,12 +93,12 @@ test("the version of package.json can be released until it is tagged, and its ke
 
   expect(await release("0.1.0")).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining("stays as it is"),
+    stdout: expect.stringContaining("stays unchanged"),
   });
   expect(read("test/compatibility/kept/0.1.0/keelson.js")).toBe("kept before");
   expect(await release("0.1.0")).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("v0.1.0 is tagged already"),
+    stderr: expect.stringContaining("the tag v0.1.0 exists"),
   });
 });
 
@@ -107,15 +110,15 @@ test("a dry run prints what it would do, and changes nothing", async () => {
 });
 
 test.each([
-  ["a version that is none", ["next"], "next is no version"],
+  ["a word", ["next"], "next is not a version"],
   [
     "a prerelease, which the workflow would publish as the latest",
     ["1.0.0-rc.1"],
-    "1.0.0-rc.1 is no version",
+    "1.0.0-rc.1 is not a version",
   ],
   ["an older version", ["0.0.9"], "0.0.9 is older than 0.1.0"],
-  ["no version", [], "say which version"],
-  ["two versions", ["patch", "minor"], "say which version"],
+  ["no version", [], "expected one version"],
+  ["two versions", ["patch", "minor"], "expected one version"],
   ["an unknown option", ["patch", "--force"], "Unknown option '--force'"],
 ])("%s is refused before anything is done", async (_what, args, message) => {
   expect(await release(...args)).toMatchObject({
@@ -123,6 +126,36 @@ test.each([
     stderr: expect.stringContaining(message),
   });
   await expectUnchanged();
+});
+
+test("a release is refused while package.json names no repository, and one command names it", async () => {
+  const { repository: _, ...manifest } = JSON.parse(read("package.json"));
+  file("package.json", JSON.stringify(manifest));
+  await commit("build: no address");
+  expect(await release("patch", "--dry-run")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("npm run address -- https://github.com/<owner>/<name>"),
+  });
+
+  const address = (...args: string[]) =>
+    execute(process.execPath, [join(root, "scripts/address.mjs"), ...args]);
+  expect(await address("https://example.com/acme")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("is not the address of a repository"),
+  });
+  expect(await address()).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("expected one address"),
+  });
+  expect(await address("https://github.com/Acme/keelson.git")).toMatchObject({ code: 0 });
+  expect(JSON.parse(read("package.json"))).toEqual({
+    ...manifest,
+    repository: { type: "git", url: "git+https://github.com/Acme/keelson.git" },
+    homepage: "https://acme.github.io/keelson/",
+    bugs: { url: "https://github.com/Acme/keelson/issues" },
+  });
+  await commit("build: the address");
+  expect(await release("patch", "--dry-run")).toMatchObject({ code: 0 });
 });
 
 test("a release is refused with uncommitted changes, on another branch, and if a check fails", async () => {
@@ -136,7 +169,7 @@ test("a release is refused with uncommitted changes, on another branch, and if a
   await git("switch", "--quiet", "--create", "topic");
   expect(await release("patch")).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("this is topic; git switch main"),
+    stderr: expect.stringContaining("this is topic; run: git switch main"),
   });
   await git("switch", "--quiet", "main");
 
@@ -159,7 +192,7 @@ test("a failed recording leaves nothing half done", async () => {
   await commit("test: fails");
 
   const { code, stderr } = await release("patch");
-  expect([code, stderr]).toEqual([1, expect.stringContaining("everything is as it was before")]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("the checkout is unchanged")]);
   expect(stderr).toContain("no store");
   await expectUnchanged("test: fails");
 });
@@ -192,17 +225,13 @@ test("the workflow publishes only the tagged version, of a package that names it
       GITHUB_REPOSITORY: name,
     });
 
-  const { code, stderr } = await publishable("v0.2.0", "acme/keelson");
+  expect(await publishable("v0.1.0", "acme/keelson")).toMatchObject({ code: 0, stderr: "" });
+
+  const { code, stderr } = await publishable("v0.2.0", "other/fork");
   expect(code).toBe(1);
   expect(stderr).toContain("the tag v0.2.0 is not v0.1.0");
-  expect(stderr).toContain(
-    'provenance needs "repository": { "type": "git", "url": "git+https://github.com/acme/keelson.git" }',
-  );
-
-  const url = "git+https://github.com/acme/keelson.git";
-  file("package.json", JSON.stringify({ version: "0.1.0", repository: { type: "git", url } }));
-  expect(await publishable("v0.1.0", "acme/keelson")).toMatchObject({ code: 0, stderr: "" });
-  expect(await publishable("v0.1.0", "other/fork")).toMatchObject({ code: 1 });
+  expect(stderr).toContain("provenance needs git+https://github.com/other/fork.git");
+  expect(stderr).toContain("run: npm run address -- https://github.com/other/fork");
 });
 
 async function expectUnchanged(last = "feat: a door"): Promise<void> {
