@@ -37,6 +37,16 @@ describe("server.tenants", () => {
     expect(await tenants.list()).toEqual({ items: [created, plain] });
   });
 
+  test("keeps one name of each time zone, however it is spelled", async () => {
+    const spelled = ["europe/berlin", "EUROPE/BERLIN", "Europe/Berlin"];
+    for (const [index, timeZone] of spelled.entries()) {
+      const created = await tenants.create({ id: `spelled-${index}`, timeZone });
+      expect(created.timeZone).toBe("Europe/Berlin");
+    }
+    expect((await tenants.create({ id: "spelled-utc", timeZone: "etc/utc" })).timeZone).toBe("UTC");
+    expect((await tenants.get("spelled-0")).timeZone).toBe("Europe/Berlin");
+  });
+
   test("refuses an ID that is registered, and changes nothing", async () => {
     await tenants.create({ id: "twice", name: "first" });
     const again = tenants.create({ id: "twice", name: "second" });
@@ -99,7 +109,10 @@ describe("server.tenants", () => {
       ({ cursor } = page);
     } while (cursor !== undefined);
     expect(paged).toEqual(all);
-    expect(all).toEqual(["acme", "bob#/ö", "paused", "raced", "twice"]);
+    expect(all).toEqual([
+      ...["acme", "spelled-0", "spelled-1", "spelled-2"],
+      ...["bob#/ö", "paused", "raced", "spelled-utc", "twice"],
+    ]);
   });
 
   // Safe casts: plain JavaScript passes anything.

@@ -2,6 +2,7 @@ import type { Report } from "../../base/errors/option-table.ts";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { User } from "../../base/identity/access.ts";
+import { isZoneName } from "../../base/process/time-zone.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { QuotaChange, QuotaStore } from "../../parts/limits/quota-change.ts";
 import type { QuotaStatus } from "../../parts/limits/quota-error.ts";
@@ -99,8 +100,7 @@ const requirements: Requirements = {
     fix: 'use "day", "month" or "forever"',
   }),
   timeZone: {
-    // Rejects offsets such as +02:00, which ignore daylight saving time.
-    accepts: (zone) => typeof zone === "string" && /^[A-Z][A-Z0-9_+/-]{0,99}$/i.test(zone),
+    accepts: isZoneName,
     rule: "quota-time-zone",
     fix: 'use an IANA name, for example "Europe/Berlin"',
   },

@@ -1,6 +1,7 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import type { Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
+import { isZoneName, knownZone } from "../../base/process/time-zone.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { JobDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
@@ -71,8 +72,7 @@ const requirements: Requirements = {
     fix: 'for example "0 3 * * MON-FRI"',
   }),
   timeZone: {
-    // Rejects offsets such as +02:00, which ignore daylight saving time.
-    accepts: (zone: unknown) => typeof zone === "string" && /^[A-Z][A-Z0-9_+/-]{0,99}$/i.test(zone),
+    accepts: isZoneName,
     rule: "schedule-time-zone",
     wrong: (zone: unknown) => `is ${quoted(zone)}, which is not the name of a time zone`,
     fix: timeZoneFix,
@@ -160,7 +160,7 @@ export function tenantProblems(
 /** Too slow for a cold start: `Intl` takes tens of milliseconds. */
 export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): BootProblem[] {
   return [...schedules]
-    .filter(({ timeZone }) => timeZone !== "UTC" && !isTimeZone(timeZone))
+    .filter(({ timeZone }) => timeZone !== "UTC" && knownZone(timeZone) === undefined)
     .map(({ feature, name, timeZone }) => ({
       feature,
       key: name,
@@ -168,14 +168,6 @@ export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): Boot
       message: `this Node does not know the time zone ${quoted(timeZone)}`,
       fix: timeZoneFix,
     }));
-}
-
-function isTimeZone(timeZone: string) {
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone }) !== undefined;
-  } catch {
-    return false;
-  }
 }
 
 type Field = readonly [name: string, least: number, most: number, names?: readonly string[]];

@@ -1,6 +1,7 @@
 import { type FieldError, ValidationError } from "../../base/errors/errors.ts";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
+import { isZoneName, knownZone } from "../../base/process/time-zone.ts";
 import type { NewTenant, TenantPlace } from "./tenant.ts";
 
 const longestReason = 500;
@@ -12,19 +13,21 @@ export function readId(id: unknown): string {
   throw new ValidationError([{ field: "id", error: idRule }]);
 }
 
-const idRule = `has to be a string of 1 to ${maxNameLength} characters`;
+const idRule = `has to be a string of 1 to ${maxNameLength} characters without control characters`;
 
 /** @throws ValidationError with each wrong field. */
 export function readNewTenant(given: unknown): Required<Pick<NewTenant, "id" | "timeZone">> & {
   readonly name: string | undefined;
 } {
-  const { id, name, timeZone = "UTC" } = fieldsOf(given, ["id", "name", "timeZone"]);
+  const { id, name, timeZone: zone = "UTC" } = fieldsOf(given, ["id", "name", "timeZone"]);
+  // Names are not case-sensitive, and each one that is stored costs every check of a schedule.
+  const timeZone = isZoneName(zone) ? knownZone(zone) : undefined;
   refuseWrong([
     isIdentifier(id) ? undefined : { field: "id", error: idRule },
     name === undefined || isIdentifier(name) ? undefined : { field: "name", error: idRule },
-    isTimeZone(timeZone)
-      ? undefined
-      : { field: "timeZone", error: "has to be an IANA time zone, such as Europe/Berlin" },
+    timeZone === undefined
+      ? { field: "timeZone", error: "has to be an IANA time zone, such as Europe/Berlin" }
+      : undefined,
   ]);
   // Safe casts: everything was checked.
   return {
@@ -76,20 +79,6 @@ function placeOf(cursor: unknown): TenantPlace | undefined {
     return isZoneName(timeZone) && isIdentifier(tenantId) ? { timeZone, tenantId } : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** Rejects offsets such as +02:00, which ignore daylight saving time. */
-function isZoneName(zone: unknown): zone is string {
-  return typeof zone === "string" && /^[A-Z][A-Z0-9_+/-]{0,99}$/i.test(zone);
-}
-
-function isTimeZone(zone: unknown): boolean {
-  if (!isZoneName(zone)) return false;
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: zone }) !== undefined;
-  } catch {
-    return false;
   }
 }
 
