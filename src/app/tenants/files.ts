@@ -52,6 +52,8 @@ export interface WalkIdentity {
   readonly action: TenantAction;
   readonly tenant: string;
   readonly tables: readonly string[];
+  /** Suspension of a registered tenant: it may have written rows since an earlier one. */
+  readonly suspendedMs?: number | undefined;
 }
 
 interface KeptState {
@@ -61,8 +63,9 @@ interface KeptState {
 
 export type StateFile = ReturnType<typeof stateFile>;
 
-export function stateFile(path: string, { action, tenant, tables }: WalkIdentity) {
-  const identity = { keelson: "tenant-state", format: 1, action, tenant, tables };
+export function stateFile(path: string, identified: WalkIdentity) {
+  const { action, tenant, tables, suspendedMs } = identified;
+  const identity = { keelson: "tenant-state", format: 1, action, tenant, tables, suspendedMs };
   return {
     /** @throws Error if the file belongs to another traversal, or other users may write it. */
     read: async (): Promise<KeptState | undefined> => {

@@ -51,7 +51,7 @@ test("a page has the tenants of one time zone, or of all, and a zone the time of
   ]);
 });
 
-test("only a suspended tenant is removed, and only a tenant as it was read is changed", async () => {
+test("a suspended tenant is removed as it was read, and any tenant is changed as it was read", async () => {
   const tenant = of("e", "UTC", 1);
   expect(await store.change(tenant, undefined)).toBe(false);
   await store.add(tenant);
@@ -61,7 +61,13 @@ test("only a suspended tenant is removed, and only a tenant as it was read is ch
   expect(await store.change(tenant, suspension)).toBe(true);
   expect(await store.change(tenant, suspension)).toBe(false);
   expect(await store.read("e")).toEqual({ ...tenant, ...suspension });
-  expect(await store.remove(tenant)).toBe(true);
+  expect(await store.remove(tenant)).toBe(false);
+  const first = { ...tenant, ...suspension };
+  expect(await store.change(first, undefined)).toBe(true);
+  const second = { ...suspension, suspendedMs: 3 };
+  expect(await store.change(tenant, second)).toBe(true);
+  expect(await store.remove(first)).toBe(false);
+  expect(await store.remove({ ...tenant, ...second })).toBe(true);
   expect(await store.read("e")).toBeUndefined();
   expect((await store.page(9, undefined, "UTC")).items).toEqual([]);
 });

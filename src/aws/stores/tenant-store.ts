@@ -17,7 +17,7 @@ const listKey = ({ timeZone, tenantId }: TenantPlace) => ({
 });
 const zonePartition = `${registryPartition}/zones`;
 
-/** Conflicts with other transactions that are tried again. */
+/** Attempts of a transaction that conflicts with another. */
 const maxAttempts = 5;
 
 /**
@@ -72,12 +72,14 @@ export function dynamoTenants(database: Database, tableName: string): TenantStor
         })),
       );
     },
-    remove: (tenant) =>
+    remove: async (tenant) =>
+      tenant.suspendedMs !== undefined &&
       write(
         keysOf(tenant).map((Key) => ({
           Delete: {
             ...{ TableName: tableName, Key },
-            ConditionExpression: "attribute_exists(suspendedMs)",
+            ConditionExpression: asRead(tenant),
+            ...valuesOf({ ":seen": tenant.suspendedMs }),
           },
         })),
       ),

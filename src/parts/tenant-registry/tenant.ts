@@ -18,7 +18,10 @@ export interface NewTenant {
   readonly id: string;
   /** 1 to 256 characters. Default: none. */
   readonly name?: string;
-  /** IANA name, such as `Europe/Berlin`. It cannot be changed. Default `UTC`. */
+  /**
+   * IANA name, such as `Europe/Berlin`. It cannot be changed. The registry stores the main name of
+   * an alias. Default `UTC`.
+   */
   readonly timeZone?: string;
 }
 
@@ -54,10 +57,11 @@ export interface Tenants {
    * others within 5 seconds. A repeat replaces the reason.
    *
    * @param options - `reason`: 1 to 500 characters, which callers do not see.
-   * @throws the errors of `get`; ValidationError without a reason.
+   * @throws the errors of `get`; ValidationError without a reason; PipelineError 503 if other
+   * processes prevent the change five times.
    */
   suspend(id: string, options: { readonly reason: string }): Promise<Tenant>;
-  /** Ends a suspension, if there is one. @throws the errors of `get`. */
+  /** Ends a suspension, if there is one. @throws the errors of `suspend`. */
   resume(id: string): Promise<Tenant>;
 }
 
@@ -77,11 +81,6 @@ export interface StoredTenant {
 /** End of a page: the last tenant that was read. */
 export type TenantPlace = Pick<StoredTenant, "tenantId" | "timeZone">;
 
-export interface StoredTenantPage {
-  readonly items: readonly StoredTenant[];
-  readonly next: TenantPlace | undefined;
-}
-
 /** Every read sees all earlier writes, and every method is atomic. */
 export interface TenantStore {
   read(tenantId: string): Promise<StoredTenant | undefined>;
@@ -89,10 +88,20 @@ export interface TenantStore {
   add(tenant: StoredTenant): Promise<boolean>;
   /** Resolves to `false` if the tenant does not exist, or has changed since it was read. */
   change(tenant: StoredTenant, changed: Suspension | undefined): Promise<boolean>;
-  /** Removes a suspended tenant. Resolves to `false` if it is not suspended. */
+  /**
+   * Removes a suspended tenant. Resolves to `false` if it has been resumed since it was read, even
+   * if it is suspended again.
+   */
   remove(tenant: StoredTenant): Promise<boolean>;
   /** @param timeZone - reads only its tenants. Default: all. */
-  page(limit: number, after?: TenantPlace, timeZone?: string): Promise<StoredTenantPage>;
+  page(
+    limit: number,
+    after?: TenantPlace,
+    timeZone?: string,
+  ): Promise<{
+    readonly items: readonly StoredTenant[];
+    readonly next: TenantPlace | undefined;
+  }>;
   /** Time zones that any tenant has ever had, with the creation of their first tenant. */
   timeZones(): Promise<readonly { readonly timeZone: string; readonly sinceMs: number }[]>;
 }

@@ -6,6 +6,8 @@ import type { Variables } from "../../../base/process/environment.ts";
 import type { Database } from "../../../base/types/database.ts";
 
 export interface Registration {
+  /** Start of the suspension. */
+  readonly suspendedMs: number | undefined;
   /** Removes it, once nothing else of the tenant is left. @throws Error if the tenant was resumed. */
   remove(): Promise<void>;
 }
@@ -37,6 +39,7 @@ export async function registrationOf(
       "the tenant is active; first suspend it: keelson tenant suspend <module> <id> --reason <text>",
     );
   return {
+    suspendedMs: found.suspendedMs,
     remove: async () => {
       if (!(await store.remove(found)))
         throw new Error("the tenant was resumed in the meantime; suspend it, and run this again");

@@ -137,7 +137,8 @@ async function carryOut(
   const registration = await withDatabase(place, (database) => registrationOf(database, asked));
   if (ask !== undefined) await assertMeant(tenant, tables.join(", "), place.endpoint, ask);
   const at = new Date(clock.now()).toISOString();
-  const kept = state === undefined ? undefined : stateFile(state, { action, tenant, tables });
+  const identity = { action, tenant, tables, suspendedMs: registration?.suspendedMs };
+  const kept = state === undefined ? undefined : stateFile(state, identity);
   const show = (walk: WalkState) => progress?.(progressText(action, tables, walk));
   const ended = await withDatabase(place, async (database) => {
     const rows = dynamoTenantRows(database, {
@@ -153,6 +154,8 @@ async function carryOut(
     const erased = await eraseTenant({ ...found, rows, keep, begun, isDryRun });
     if (registration === undefined) return erased;
     const isLast = erased.isDone && !isDryRun;
+    // Before a failure, whose next attempt has to read every table again.
+    if (isLast) await kept?.remove();
     if (isLast) await registration.remove();
     return { ...erased, registration: isLast ? ("erased" as const) : ("kept" as const) };
   }).finally(() => progress?.(""));

@@ -46,11 +46,11 @@ const run = (
     ...context,
   });
 const parsed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line));
-const statusOf = async (tenantId: string) =>
+const statusOf = async (tenantId: string, key = "first") =>
   (
     await app.fetch("/notes", {
       method: "POST",
-      headers: { "idempotency-key": "first" },
+      headers: { "idempotency-key": key },
       as: { id: "ann", tenantId },
     })
   ).status;
@@ -203,6 +203,57 @@ describe("keelson tenant erase of a registered tenant", () => {
       "keelson: the tenant was resumed in the meantime; suspend it, and run this again",
     ]);
     expect((await loaded.tenants.get(tenant)).status).toBe("active");
+  });
+
+  test("reads every table again after such a failure, if it keeps its state", async () => {
+    await loaded.tenants.suspend(tenant, { reason: "left" });
+    const ask = async () => {
+      await loaded.tenants.resume(tenant);
+      return tenant;
+    };
+    const args = ["erase", tenant, "--state", at("state")];
+    expect((await run(args, { ask })).code).toBe(1);
+    expect(await statusOf(tenant, "second")).toBe(200);
+    await loaded.tenants.suspend(tenant, { reason: "left" });
+    const { code, err } = await run([...args, "--yes"]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(await rowsOf(tenant)).toEqual([]);
+  });
+
+  test("does not resume the state of an erasure before another suspension", async () => {
+    await loaded.tenants.suspend(tenant, { reason: "left" });
+    const args = ["erase", tenant, "--state", at("cut"), "--yes"];
+    const progress = () => {
+      throw new Error("cut");
+    };
+    let pages = 0;
+    const cut = { progress: (line: string) => void (line !== "" && ++pages > 1 && progress()) };
+    expect((await run(args, cut)).code).toBe(1);
+    await loaded.tenants.resume(tenant);
+    await app.clock.advance(1);
+    await loaded.tenants.suspend(tenant, { reason: "left again" });
+    const { code, err } = await run(args);
+    expect([code, err]).toEqual([
+      1,
+      `keelson: ${at("cut")} is not of this erase; remove it, or name another file`,
+    ]);
+    await rm(at("cut"));
+    expect((await run(args)).code).toBe(0);
+  });
+
+  test("keeps a tenant that is resumed and suspended again meanwhile", async () => {
+    await loaded.tenants.suspend(tenant, { reason: "left" });
+    const ask = async () => {
+      await loaded.tenants.resume(tenant);
+      await app.clock.advance(1);
+      await loaded.tenants.suspend(tenant, { reason: "left again" });
+      return tenant;
+    };
+    const { code, err } = await run(["erase", tenant], { ask });
+    expect([code, err]).toEqual([
+      1,
+      "keelson: the tenant was resumed in the meantime; suspend it, and run this again",
+    ]);
   });
 
   test("without the option erases the rows of a registry that is no longer used", async () => {
