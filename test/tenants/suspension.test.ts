@@ -4,6 +4,7 @@ import {
   buildServer,
   createTenantConfig,
   defineFeature,
+  PermanentError,
   type ServerOptions,
   sse,
 } from "keelson";
@@ -57,6 +58,11 @@ const memos = defineFeature("memos", (r) => {
       await ctx.delivery.send("log", { text: "hello" });
       return {};
     },
+  });
+  r.receive("memo.stored", {
+    ...{ source: "aws.s3", detailType: "Object Created", input: z.object({ key: z.string() }) },
+    tenant: ({ detail }) => detail.key.split("/")[0],
+    handler: ({ user }) => void ran.push(`received ${user.tenantId}`),
   });
   r.webhook("memo.paid", {
     route: "POST /hooks",
@@ -154,6 +160,27 @@ describe("a container refuses a suspended tenant", () => {
     expect(await ask("/hooks", await hookOf("gone"))).toEqual(refused);
     expect(await ask("/hooks", await hookOf("here"))).toEqual([204, undefined]);
     expect(ran).toEqual(["hook here"]);
+  });
+
+  describe("in events of others", () => {
+    const storedBy = (tenant: string) => ({
+      ...{ source: "aws.s3", "detail-type": "Object Created", detail: { key: `${tenant}/a.pdf` } },
+    });
+
+    test("which go to the dead-letter queue, until it is resumed", async () => {
+      const error = await app.deliver(storedBy("gone")).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(PermanentError);
+      expect(error).toMatchObject({ message: 'memos.memo.stored: the tenant "gone" is suspended' });
+      expect(await app.deliver(storedBy("here"))).toBe("processed");
+      expect(ran).toEqual(["received here"]);
+    });
+
+    test("but not for good if the registry cannot be read", async () => {
+      app.faults.before("GetItem", 1).fail("ResourceNotFoundException");
+      const error = await app.deliver(storedBy("unread")).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ status: 503 });
+      expect(error).not.toBeInstanceOf(PermanentError);
+    });
   });
 
   test("in server.run, and in the calls of its tests", async () => {
@@ -297,6 +324,8 @@ describe("the check of a tenant", () => {
   });
 
   test("keeps the last known state while the registry cannot be read, and is a 503 without one", async () => {
+    const unreadable = () => app.logs.filter(({ msg }) => msg === "tenant.registry_unreadable");
+    const before = unreadable().length;
     await readsOf("known");
     await app.clock.advance(5_000);
     app.faults.before("GetItem", 1).fail("ResourceNotFoundException");
@@ -304,6 +333,6 @@ describe("the check of a tenant", () => {
     app.faults.before("GetItem", 1).fail("ResourceNotFoundException");
     const response = await app.fetch("/notes", { as: callerOf("unknown") });
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "2"]);
-    expect(app.logs.filter(({ msg }) => msg === "tenant.registry_unreadable")).toHaveLength(2);
+    expect(unreadable().length - before).toBe(2);
   });
 });

@@ -1,4 +1,10 @@
-import type { RequestScope } from "../runtime/scope.ts";
+import type { User } from "../../base/identity/access.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+
+interface BeginningRun {
+  readonly runtime: Pick<Runtime, "suspensions">;
+  readonly user: Pick<User, "tenantId">;
+}
 
 /**
  * Checks the tenant of a run that begins, if the server registers tenants. Work that was accepted
@@ -7,8 +13,8 @@ import type { RequestScope } from "../runtime/scope.ts";
  * @throws FrameworkError `tenant_suspended` (403); PipelineError 503 if the registry cannot be read
  * and the state is not known.
  */
-export async function assertActive({ runtime, user }: RequestScope): Promise<void> {
+export async function assertActive({ runtime, user }: BeginningRun): Promise<void> {
   const { suspensions } = runtime;
-  if (suspensions !== undefined && user.tenantId !== undefined)
-    await (await suspensions.open()).assertActive(user.tenantId);
+  if (suspensions === undefined || user.tenantId === undefined) return;
+  await (suspensions.value ?? (await suspensions.open())).assertActive(user.tenantId);
 }

@@ -1,4 +1,4 @@
-import { PermanentError } from "../../base/errors/errors.ts";
+import { isTypedError, PermanentError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier } from "../../base/identity/access.ts";
 import { checkPayload } from "../../parts/messages/envelope.ts";
@@ -13,6 +13,7 @@ import type { ReceiverDeclaration } from "../handlers/receiver.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
+import { assertActive } from "./active-tenant.ts";
 import { endMessage, type Processed, worstOf } from "./message-end.ts";
 import { consumeOnce, type Task } from "./task.ts";
 
@@ -92,6 +93,7 @@ async function receiveBy(
       runtime.log.debug("event.without_tenant", { handler: name, ...idsOf(event) });
       return { kind: "skipped" };
     }
+    await assertServed(runtime, name, tenantId);
     return await consumeOnce(runtime, adapters, {
       claimed: [["event", name, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId],
       // A later event may have an ID that the application chose.
@@ -131,6 +133,24 @@ async function tenantOf(
   throw new PermanentError(
     `${name}: its tenant is ${quoted(tenantId)}; return a string of 1 to 256 characters`,
   );
+}
+
+/**
+ * @throws PermanentError for a suspended tenant: the dead-letter queue keeps the event, which can be
+ * moved back after the suspension. PipelineError 503 if the registry cannot be read.
+ */
+async function assertServed(
+  runtime: Pick<Runtime, "suspensions">,
+  name: string,
+  tenantId: string | undefined,
+): Promise<void> {
+  try {
+    await assertActive({ runtime, user: { tenantId } });
+  } catch (error) {
+    if (!isTypedError(error) || error.code !== "tenant_suspended") throw error;
+    const message = `${name}: the tenant ${quoted(tenantId)} is suspended`;
+    throw new PermanentError(message, { cause: error });
+  }
 }
 
 /** The event starts its chain: the ID of the first request is its own. */
