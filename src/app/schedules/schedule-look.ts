@@ -1,7 +1,5 @@
-import type { ClaimKey } from "../../parts/once/claim.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { SentPage } from "./schedule-step.ts";
 
 export interface Schedule {
   readonly name: string;
@@ -34,17 +32,18 @@ export interface Looked {
 
 /** Differences between a schedule and the part of one for one time zone of tenants. */
 export interface ScheduleVariant {
-  /** Added to the claims of its runs. */
+  /** Added to its record's key and to the claims of its runs. */
   readonly zone?: string | undefined;
   /** Time from which it is due if it has no record. */
   readonly sinceMs: (lookedMs: number) => Awaitable<number>;
   readonly run: (ctx: PipelineContext, fire: BegunRun) => Awaitable<unknown>;
 }
 
+/** A run of a schedule for tenants in one time zone. */
 export interface BegunRun {
-  readonly key: ClaimKey;
   readonly atMs: number;
-  readonly attempts: number;
-  /** Page that an earlier attempt has noted. */
-  readonly sent: SentPage | undefined;
+  /** Last tenant of the last page that an earlier attempt has sent. */
+  readonly sentTo: string | undefined;
+  /** Notes the last tenant of a page that is sent. @throws ConflictError if the run was taken over. */
+  readonly advance: (tenantId: string) => Promise<void>;
 }

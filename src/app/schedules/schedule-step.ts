@@ -6,12 +6,20 @@ export interface ScheduleRecord {
   readonly lastMs: number;
   /** Run that is not done yet, which blocks all others. */
   readonly begun?: BegunFire | undefined;
-  /** Last page of a schedule for tenants whose jobs were sent. */
+}
+
+/** A started attempt. */
+export interface BegunAttempt {
+  /** Number of the attempt, from 1. */
+  readonly attempts: number;
+  /** Last page of a schedule for tenants whose jobs this run has sent. */
   readonly sent?: SentPage | undefined;
 }
 
 export interface SentPage {
   readonly atMs: number;
+  /** Number of the attempt that sent it. */
+  readonly attempts: number;
   /** The last tenant of the page. */
   readonly tenantId: string;
 }
@@ -27,10 +35,10 @@ export interface BegunFire {
 export interface ScheduleStore {
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
   add(key: ClaimKey, lastMs: number): Promise<void>;
-  /** Number of attempts; `undefined` if this or a later run is done, or another has started. */
-  begin(key: ClaimKey, atMs: number): Promise<number | undefined>;
+  /** Resolves to `undefined` if this or a later run is done, or another has started. */
+  begin(key: ClaimKey, atMs: number): Promise<BegunAttempt | undefined>;
   /** Notes that a page is sent. Resolves to `false` if the run was taken over. */
-  advance(key: ClaimKey, attempts: number, page: SentPage): Promise<boolean>;
+  advance(key: ClaimKey, page: SentPage): Promise<boolean>;
   /** Unless the record has changed since. */
   postpone(key: ClaimKey, fire: BegunFire): Promise<void>;
   /** Returns `false` if the record has changed since. */
@@ -73,6 +81,11 @@ export function scheduleStep(
   const atMs = lastFire();
   if (atMs === undefined || atMs <= lastMs) return { kind: "none" };
   return { kind: missed === "skip" && nowMs - atMs > graceMs ? "pass" : "fire", atMs };
+}
+
+/** A run for tenants may take any number of attempts, as long as it sends pages. */
+export function attemptsSincePage({ attempts, sent }: BegunAttempt): number {
+  return sent === undefined ? attempts : attempts - sent.attempts + 1;
 }
 
 /** Time of the next attempt; `undefined` if none is left. */

@@ -15,11 +15,12 @@ import { fireTimes } from "./fire-times.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
 import type { Looked, LookOptions, Schedule, ScheduleVariant } from "./schedule-look.ts";
 import {
+  attemptsSincePage,
+  type BegunAttempt,
   failureMs,
   maxAttempts,
   retryOf,
   type ScheduleStore,
-  type SentPage,
   scheduleStep,
 } from "./schedule-step.ts";
 
@@ -97,8 +98,9 @@ function createSchedule(
   consume: (task: FireTask) => Promise<TaskOutcome>,
 ): Schedule {
   const times = fireTimes(cron, timeZone);
-  // If `cron` or `timeZone` changes, so does the key, and no run of the old record is missed.
-  const { partition } = claimKey(["schedule", name, cron, timeZone], "");
+  // If `cron`, `timeZone` or `for` changes, so does the key, and no run of the old record is missed.
+  const own = variant.zone === undefined ? [] : ["zone"];
+  const { partition } = claimKey(["schedule", name, cron, timeZone, ...own], "");
   const key: ClaimKey = { partition, sort: "fires" };
   const countGivenUp = () =>
     metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
@@ -111,33 +113,37 @@ function createSchedule(
       await store.add(key, record.lastMs);
     }
     const step = scheduleStep(record, { nowMs, missed, lastFire: () => times.last(nowMs) });
-    if (step.kind === "fire") return fire(step.atMs, deadlineMs, record.sent);
+    if (step.kind === "fire") return fire(step.atMs, deadlineMs);
     if (step.kind === "wait") return { kind: "waiting", nextMs: step.untilMs };
     if (step.kind === "pass" && (await store.pass(key, record.lastMs, step.atMs)))
       log.warn("schedule.missed", { handler: name, firesAt: text(step.atMs) });
     return { kind: "idle", nextMs: times.next(nowMs) ?? Infinity };
   };
 
-  const fire = async (
-    atMs: number,
-    deadlineMs: number | undefined,
-    sent: SentPage | undefined,
-  ): Promise<Looked> => {
-    let attempts: number | undefined;
+  const fire = async (atMs: number, deadlineMs: number | undefined): Promise<Looked> => {
+    let begun: BegunAttempt | undefined;
     const outcome = await consume({
       ...fireIdentity(name, atMs, variant.zone),
-      facts: () => ({ attempt: attempts, sinceMs: atMs }),
+      facts: () => ({ attempt: begun?.attempts, sinceMs: atMs }),
       deadlineMs,
       run: async (ctx) => {
-        attempts = await store.begin(key, atMs);
+        begun = await store.begin(key, atMs);
         // Throws, so that the claim is not completed.
-        if (attempts === undefined)
-          throw new ConflictError("schedule_begun", "The schedule has already fired, or is firing");
+        if (begun === undefined) throw taken("The schedule has already fired, or is firing");
+        const { attempts, sent } = begun;
         // Logged here, because attempts that crashed their process have logged nothing.
-        if (attempts > maxAttempts) {
+        if (attemptsSincePage(begun) > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
           countGivenUp();
-        } else await variant.run(ctx, { key, atMs, attempts, sent });
+          return;
+        }
+        const advance = async (tenantId: string) => {
+          const page = { atMs, attempts, tenantId };
+          if (!(await store.advance(key, page)))
+            throw taken("Another process has taken over this run");
+          begun = { attempts, sent: page };
+        };
+        await variant.run(ctx, { atMs, sentTo: sent?.tenantId, advance });
       },
       own: () => [store.done(key, atMs)],
     });
@@ -146,8 +152,8 @@ function createSchedule(
       case "processed":
         return { kind: "fired", nextMs: nowMs };
       case "failed":
-        if (attempts === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
-        return failed(atMs, attempts, outcome.error);
+        if (begun === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
+        return failed(atMs, begun, outcome.error);
       case "skipped":
         await store.skip(key, atMs); // done by a process with another `cron` or `timeZone`
         return { kind: "elsewhere", nextMs: nowMs };
@@ -156,9 +162,10 @@ function createSchedule(
     }
   };
 
-  const failed = async (atMs: number, attempts: number, error: unknown): Promise<Looked> => {
+  const failed = async (atMs: number, begun: BegunAttempt, error: unknown): Promise<Looked> => {
     const nowMs = clock.now();
-    const retryMs = isPermanent(error) ? undefined : retryOf(attempts, nowMs);
+    const { attempts } = begun;
+    const retryMs = isPermanent(error) ? undefined : retryOf(attemptsSincePage(begun), nowMs);
     if (retryMs !== undefined) {
       await store.postpone(key, { atMs, attempts, retryMs });
       return { kind: "failed", nextMs: retryMs };
@@ -181,6 +188,10 @@ function createSchedule(
       }
     },
   };
+}
+
+function taken(message: string): ConflictError {
+  return new ConflictError("schedule_begun", message);
 }
 
 function fireIdentity(name: string, atMs: number, zone: string | undefined) {

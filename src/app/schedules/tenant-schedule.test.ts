@@ -285,6 +285,76 @@ test("an attempt that was taken over stops, and the next continues after the las
   );
 });
 
+test("an attempt that sent a page counts as the first: all tenants are sent, page by page", async () => {
+  await start("2099-01-10T12:00:00Z", ["a", "b", "c", "d", "e", "f", "g"]);
+  moveTo("2099-01-11T02:31:00Z");
+  const runtime = another();
+  const adapters = await runtime.adapters.open();
+  const registry = await adapters.tenants.open();
+  const page = registry.page.bind(registry);
+  let reads = 0;
+  vi.spyOn(registry, "page").mockImplementation((_limit, ...rest) => {
+    reads += 1;
+    return reads % 2 === 1 ? page(1, ...rest) : Promise.reject(new Error("no table"));
+  });
+  for (let attempt = 1; attempt <= 7; attempt += 1) {
+    expect((await look(runtime))?.kind).toBe("failed");
+    await app.clock.advance(1_000); // always the first delay
+  }
+  expect((await look(runtime))?.kind).toBe("fired");
+  await app.settled();
+  expect(runs).toHaveLength(7);
+});
+
+test("five attempts that send no page give the time up", async () => {
+  await start("2099-01-10T12:00:00Z", ["a", "b", "c"]);
+  moveTo("2099-01-11T02:31:00Z");
+  const runtime = another();
+  const adapters = await runtime.adapters.open();
+  const registry = await adapters.tenants.open();
+  const page = registry.page.bind(registry);
+  const reading = vi.spyOn(registry, "page");
+  reading.mockImplementation((_limit, after, zone) =>
+    after === undefined ? page(1, after, zone) : Promise.reject(new Error("no table")),
+  );
+  const kinds: unknown[] = [];
+  for (let attempt = 1; attempt <= 5; attempt += 1) {
+    kinds.push((await look(runtime))?.kind);
+    await app.clock.advance(60_000);
+  }
+  expect(kinds).toEqual(["failed", "failed", "failed", "failed", "gave-up"]);
+  reading.mockRestore();
+  expect((await look(runtime))?.kind).toBe("idle");
+  await app.settled();
+  expect(runs).toEqual(["a 2099-01-11T02:30:00.000Z"]);
+});
+
+test("shares no record with the plain schedule that it was in the release before", async () => {
+  await start("2099-01-10T12:00:00Z", ["a"]);
+  const plain = createRuntime(
+    buildServer({
+      features: [
+        defineFeature("invoices", (r) => {
+          r.schedule("invoice.send", {
+            cron: "30 2 * * *",
+            handler: () => Promise.reject(new Error("not now")),
+          });
+        }),
+      ],
+    }),
+    {
+      ...{ variables: app.env, clock: app.clock, write: () => undefined },
+      openAdapters: (bound) => openChecked(bound, app.env, "create"),
+    },
+  );
+  others.push(plain);
+  expect((await look(plain))?.kind).toBe("idle");
+  moveTo("2099-01-11T02:31:00Z");
+  expect((await look(plain))?.kind).toBe("failed");
+  expect((await look(another()))?.kind).toBe("fired");
+  expect((await look(plain))?.kind).toBe("waiting");
+});
+
 test("the job's payload is its time", () => {
   const schema = server.registry.jobs.get("invoices.invoice.send")?.input["~standard"];
   expect(schema?.validate({ at: "2099-01-10T12:00:00Z" })).toHaveProperty("value");

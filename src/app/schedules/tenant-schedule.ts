@@ -1,4 +1,3 @@
-import { ConflictError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
@@ -83,7 +82,7 @@ export async function createTenantSchedule(
   };
 }
 
-/** Returns the time of the first check by any process, since which time zones can be due. */
+/** Returns the time of the first check by any process. Times before it are not due in any zone. */
 function createFirstLook(store: Pick<ScheduleStore, "read" | "add">, key: ClaimKey) {
   let known: number | undefined;
   return async (lookedMs: number): Promise<number> => {
@@ -112,12 +111,11 @@ function together(looked: readonly Looked[]): Looked {
  */
 async function sendPages(
   { messages }: TenantScheduleRuntime,
-  { schedules, tenants, messaging }: TenantScheduleAdapters,
+  { tenants, messaging }: Pick<TenantScheduleAdapters, "tenants" | "messaging">,
   { name, timeZone }: { readonly name: string; readonly timeZone: string },
   ctx: PipelineContext,
-  { key, atMs, attempts, sent }: BegunRun,
+  { atMs, sentTo, advance }: BegunRun,
 ): Promise<void> {
-  const store = await schedules.open();
   const registry = await tenants.open();
   const queues = await messaging.open();
   const guard = await messages.open();
@@ -134,7 +132,8 @@ async function sendPages(
     await sendJob(queues, { name, tenantId, text, group: jobId, deduplicationId: jobId });
   };
 
-  let after: TenantPlace | undefined = sent && { ...sent, timeZone };
+  let after: TenantPlace | undefined;
+  if (sentTo !== undefined) after = { tenantId: sentTo, timeZone };
   let count = 0;
   for (;;) {
     const { items, next } = await registry.page(pageSize, after, timeZone);
@@ -145,8 +144,7 @@ async function sendPages(
     count += due.length;
     if (next === undefined) break;
     after = next;
-    if (!(await store.advance(key, attempts, { atMs, tenantId: next.tenantId })))
-      throw new ConflictError("schedule_begun", "Another process has taken over this run");
+    await advance(next.tenantId);
   }
   ctx.log.info("schedule.sent", { timeZone, tenants: count });
 }

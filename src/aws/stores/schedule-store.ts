@@ -1,4 +1,5 @@
-import type { ScheduleStore } from "../../app/schedules/schedule-step.ts";
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { BegunAttempt, ScheduleStore } from "../../app/schedules/schedule-step.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
 import { marshalled } from "./claim-store.ts";
@@ -8,9 +9,7 @@ const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
 /** Only this store writes such rows. */
-type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs" | "sentMs", number> & {
-  readonly sentTo: string;
-};
+type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", number>;
 
 /** Rows in the table of claims that never expire: two runs may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
@@ -25,7 +24,7 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
       UpdateExpression,
       ConditionExpression,
       ExpressionAttributeValues: marshalled(values),
-      ReturnValues: "UPDATED_NEW",
+      ReturnValues: "ALL_NEW",
     });
 
   return {
@@ -33,13 +32,9 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
       const item = await table.get({ pk: partition, sk: sort });
       if (item === undefined) return undefined;
       const stored = item as Partial<StoredSchedule>;
-      const { lastMs = 0, begunMs, attempts = 0, retryMs = 0, sentMs, sentTo = "" } = stored;
+      const { lastMs = 0, begunMs, attempts = 0, retryMs = 0 } = stored;
       if (begunMs === undefined) return { lastMs };
-      return {
-        ...{ lastMs, begun: { atMs: begunMs, attempts, retryMs } },
-        // Kept once its run is done, so that it may be of an earlier run.
-        ...(sentMs === begunMs && { sent: { atMs: sentMs, tenantId: sentTo } }),
-      };
+      return { lastMs, begun: { atMs: begunMs, attempts, retryMs } };
     },
     add: async (key, lastMs) => {
       await update(key, "SET lastMs = :last", "attribute_not_exists(lastMs)", { ":last": lastMs });
@@ -49,12 +44,13 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
         ":at": atMs,
         ":one": 1,
       });
-      return begun && Number(begun.Attributes?.["attempts"]?.N);
+      return begun && attemptOf(begun.Attributes, atMs);
     },
-    advance: async (key, attempts, { atMs, tenantId }) => {
+    advance: async (key, { atMs, attempts, tenantId }) => {
       const values = { ":at": atMs, ":attempts": attempts, ":to": tenantId };
       const isOwn = "begunMs = :at AND attempts = :attempts";
-      return (await update(key, "SET sentMs = :at, sentTo = :to", isOwn, values)) !== undefined;
+      const sent = "SET sentMs = :at, sentBy = :attempts, sentTo = :to";
+      return (await update(key, sent, isOwn, values)) !== undefined;
     },
     postpone: async (key, { atMs, attempts, retryMs }) => {
       const values = { ":at": atMs, ":attempts": attempts, ":retry": retryMs };
@@ -82,4 +78,13 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
       },
     }),
   };
+}
+
+function attemptOf(row: Readonly<Record<string, AttributeValue>> = {}, atMs: number): BegunAttempt {
+  const numberOf = (name: string) => Number(row[name]?.N);
+  const attempts = numberOf("attempts");
+  // The row keeps the page after its run, so it may belong to an earlier run.
+  if (numberOf("sentMs") !== atMs) return { attempts };
+  const tenantId = String(row["sentTo"]?.S);
+  return { attempts, sent: { atMs, attempts: numberOf("sentBy"), tenantId } };
 }
