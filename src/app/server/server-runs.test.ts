@@ -72,7 +72,7 @@ const failed = (run: Promise<unknown>): Promise<unknown> =>
 test("a run without a host, and without a way to bind one, names both remedies", async () => {
   const run = buildServer({ features: [] }).run({ reason }, () => undefined);
   await expect(run).rejects.toThrow(
-    "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
+    "no host of the server runs in this process; make one, or leave keelson out of the script's bundle",
   );
 });
 
@@ -328,7 +328,7 @@ describe("closing a server", () => {
     expect(server.close()).toBeInstanceOf(Promise);
     const refused = await failed(server.run(acme, () => "never"));
     expect(refused).toEqual(
-      new Error("server.run: the server is closing; start runs before you close it"),
+      new Error("the server is closing; call server.run and server.tenants before you close it"),
     );
     go.resolve("ran");
     expect(await running).toBe("ran");
@@ -398,6 +398,20 @@ describe("without a host", () => {
     expect(closed).toEqual(["pool"]);
     await app.settled();
     expect(heard).toEqual([["event", "acme", "script", expect.any(String)]]);
+  });
+
+  test("a host that is bound later has the runs that follow, and closing ends both", async () => {
+    const script = alone();
+    const closed: string[] = [];
+    script.onClose("pool", () => void closed.push("pool"));
+    const first = await script.run(acme, (ctx) => ctx.log.info("first"));
+    expect(first).toBeUndefined();
+    const host = await startTestApp(script);
+    await script.run(acme, (ctx) => ctx.log.info("second"));
+    expect(host.logs.map(({ msg }) => msg)).toContain("second");
+    await script.close();
+    await host.close();
+    expect(closed).toContain("pool");
   });
 
   test("a failure to bind fails the run, and the next run tries again", async () => {

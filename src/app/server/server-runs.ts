@@ -10,6 +10,7 @@ import { closeResources } from "./close-resources.ts";
 
 interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
+  /** Comes before the own runtime: the host's requests have to see what a run changes. */
   bound(): Promise<Runtime> | undefined;
   bindAlone(noHost: (cause?: unknown) => Error): Promise<Runtime>;
 }
@@ -40,7 +41,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
   };
 
   const opened = async (): Promise<Runtime> => {
-    const runtime = await (own ?? bound() ?? alone());
+    const runtime = await (bound() ?? own ?? alone());
     if (runtime.lifecycle.draining.aborted) throw closed();
     return runtime;
   };
@@ -126,12 +127,12 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
 const closeMs = 10_000;
 
 function closed(): Error {
-  return new Error("server.run: the server is closing; start runs before you close it");
+  return new Error("the server is closing; call server.run and server.tenants before you close it");
 }
 
 function noHost(cause?: unknown): Error {
   return new Error(
-    "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
+    "no host of the server runs in this process; make one, or leave keelson out of the script's bundle",
     { cause },
   );
 }
