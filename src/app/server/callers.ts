@@ -2,7 +2,7 @@ import type { AuthOptions } from "../../base/identity/auth-options.ts";
 import type { Authenticator } from "../../base/identity/authenticator.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import type { ApiKeys } from "../../parts/api-keys/api-keys.ts";
-import type { createSuspensionsOf } from "../callers/suspended-tenants.ts";
+import type { createSuspensionsOf } from "../run/suspended-tenants.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
 /** The verifier of API keys, loaded with the first key. */
@@ -15,7 +15,7 @@ export function verifying(parts: () => Pick<Runtime, "adapters" | "clock" | "log
 /** Loaded with the first caller who has a tenant. */
 export function suspending(parts: () => Parameters<typeof createSuspensionsOf>[0]) {
   return lazy(async () =>
-    (await import("../callers/suspended-tenants.ts")).createSuspensionsOf(parts()),
+    (await import("../run/suspended-tenants.ts")).createSuspensionsOf(parts()),
   );
 }
 

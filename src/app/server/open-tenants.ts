@@ -1,6 +1,11 @@
+import type { Logger } from "../../base/log/logger.ts";
 import type { Tenants } from "../../parts/tenant-registry/tenant.ts";
 import { createTenants } from "../../parts/tenant-registry/tenants.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+
+interface TenantsRuntime extends Pick<Runtime, "suspensions" | "adapters" | "clock"> {
+  readonly log: Pick<Logger, "info">;
+}
 
 /** @throws Error if the server does not register tenants. */
 export async function openTenants({
@@ -8,7 +13,7 @@ export async function openTenants({
   adapters,
   clock,
   log,
-}: Pick<Runtime, "suspensions" | "adapters" | "clock" | "log">): Promise<Tenants> {
+}: TenantsRuntime): Promise<Tenants> {
   if (suspensions === undefined)
     throw new Error("the server registers no tenants; pass tenants: true to buildServer");
   const store = await (await adapters.open()).tenants.open();

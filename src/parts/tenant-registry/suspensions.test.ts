@@ -105,6 +105,42 @@ describe("suspensions", () => {
     expect(await stateOf("acme")).toBe("active");
   });
 
+  test("keep no state for more than a minute, even after a read that failed just before", async () => {
+    const { rows, stateOf, pass, during } = start();
+    rows.set("gone", tenant("gone", 1));
+    expect(await Promise.all(["acme", "gone"].map(stateOf))).toEqual(["active", suspended]);
+    during(() => Promise.reject(new Error("no table")));
+    pass(59_000);
+    expect(await Promise.all(["acme", "gone"].map(stateOf))).toEqual(["active", suspended]);
+    pass(1_000);
+    expect(await Promise.all(["acme", "gone"].map(stateOf))).toEqual([
+      ...["503 pipeline_error", "503 pipeline_error"],
+    ]);
+  });
+
+  test("count a state as too old if it becomes so during a read that fails", async () => {
+    const { stateOf, pass, during } = start();
+    expect(await stateOf("acme")).toBe("active");
+    pass(59_000);
+    during(async () => {
+      pass(1_000);
+      throw new Error("no table");
+    });
+    expect(await stateOf("acme")).toBe("503 pipeline_error");
+  });
+
+  test("use a change of their own process if the read during it fails", async () => {
+    const { reads, suspensions, stateOf, pass, during } = start();
+    during(async () => {
+      pass(1);
+      suspensions.note("acme", true);
+      throw new Error("no table");
+    });
+    expect(await stateOf("acme")).toBe(suspended);
+    expect(await stateOf("acme")).toBe(suspended);
+    expect(reads).toEqual(["acme"]);
+  });
+
   test("do not trust a state from the future, after the clock was set back", async () => {
     const { reads, stateOf, pass } = start();
     await stateOf("acme");

@@ -1,5 +1,6 @@
 import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { Recent } from "../../base/process/recent.ts";
 import type { TenantStore } from "./tenant.ts";
 
 export type Suspensions = ReturnType<typeof createSuspensions>;
@@ -9,13 +10,6 @@ interface SuspensionsOptions {
   readonly clock: Clock;
   /** Called for each read that failed. */
   readonly onUnreadable: (error: unknown) => void;
-}
-
-interface Known {
-  readonly isSuspended: boolean;
-  readonly readMs: number;
-  /** Time of the last attempt to read. */
-  readonly askedMs: number;
 }
 
 /** Age at which a tenant is read again, so that a suspension elsewhere applies in time. */
@@ -29,17 +23,14 @@ const maxKnown = 10_000;
  * requests share it. Unregistered tenants are not suspended.
  */
 export function createSuspensions({ store, clock, onUnreadable }: SuspensionsOptions) {
-  const known = new Map<string, Known>();
+  const known = new Recent<boolean>(maxKnown, staleMs);
+  /** Tenants that were read, or could not be read, just now. */
+  const asked = new Recent<true>(maxKnown, freshMs);
   let flights = new Map<string, Promise<boolean>>();
 
-  const keep = (tenantId: string, state: Known): void => {
-    known.delete(tenantId);
-    known.set(tenantId, state);
-    if (known.size <= maxKnown) return;
-    for (const oldest of known.keys()) {
-      known.delete(oldest);
-      return;
-    }
+  const keep = (tenantId: string, isSuspended: boolean, atMs: number): void => {
+    known.set(tenantId, isSuspended, atMs);
+    asked.set(tenantId, true, atMs);
   };
   const read = async (tenantId: string): Promise<boolean> => {
     const begunIn = flights;
@@ -48,14 +39,14 @@ export function createSuspensions({ store, clock, onUnreadable }: SuspensionsOpt
       const tenant = await (await store()).read(tenantId);
       const isSuspended = tenant?.suspendedMs !== undefined;
       // A change by this process replaces the flights, and the results of earlier ones are not kept.
-      if (begunIn === flights) keep(tenantId, { isSuspended, readMs: askedMs, askedMs });
+      if (begunIn === flights) keep(tenantId, isSuspended, askedMs);
       return isSuspended;
     } catch (error) {
       onUnreadable(error);
-      const last = known.get(tenantId);
-      if (last === undefined || !isWithin(staleMs, last.readMs, askedMs)) throw unreadable(error);
-      keep(tenantId, { ...last, askedMs });
-      return last.isSuspended;
+      const last = known.get(tenantId, clock.now());
+      if (last === undefined) throw unreadable(error);
+      asked.set(tenantId, true, askedMs);
+      return last;
     }
   };
   const joined = (tenantId: string): Promise<boolean> => {
@@ -71,24 +62,17 @@ export function createSuspensions({ store, clock, onUnreadable }: SuspensionsOpt
      * read and the state is not known.
      */
     async assertActive(tenantId: string): Promise<void> {
-      const last = known.get(tenantId);
-      const isFresh = last !== undefined && isWithin(freshMs, last.askedMs, clock.now());
-      const isSuspended = isFresh ? last.isSuspended : await joined(tenantId);
+      const nowMs = clock.now();
+      const last = asked.get(tenantId, nowMs) && known.get(tenantId, nowMs);
+      const isSuspended = last ?? (await joined(tenantId));
       if (isSuspended) throw new FrameworkError("tenant_suspended", "The tenant is suspended");
     },
     /** Notes a state that this process has written. */
     note(tenantId: string, isSuspended: boolean): void {
       flights = new Map();
-      const nowMs = clock.now();
-      keep(tenantId, { isSuspended, readMs: nowMs, askedMs: nowMs });
+      keep(tenantId, isSuspended, clock.now());
     },
   };
-}
-
-/** A clock that was set back must not prolong a state. */
-function isWithin(maxAgeMs: number, sinceMs: number, nowMs: number): boolean {
-  const ageMs = nowMs - sinceMs;
-  return ageMs >= 0 && ageMs < maxAgeMs;
 }
 
 function unreadable(cause: unknown): PipelineError {

@@ -33,3 +33,29 @@ test("a change is tried again if another process has changed the tenant since it
   });
   expect(noted).toEqual([["acme", true]]);
 });
+
+test("a change that other processes prevent five times fails with a 503, and no further attempt", async () => {
+  let attempts = 0;
+  const tenant: StoredTenant = { tenantId: "acme", timeZone: "UTC", createdMs: 0 };
+  const store: Pick<TenantStore, "read" | "change"> = {
+    read: async () => tenant,
+    change: async () => {
+      attempts += 1;
+      if (attempts > 5) throw new Error("too many attempts");
+      return false;
+    },
+  };
+  const tenants = createTenants({
+    store: store as TenantStore, // safe: `resume` calls no other method
+    suspensions: { note: () => undefined },
+    clock: { now: () => 9 },
+    log: { info: () => undefined },
+  });
+
+  await expect(tenants.resume("acme")).rejects.toMatchObject({
+    status: 503,
+    message: "The tenant acme keeps changing; try again",
+    headers: { "retry-after": "1" },
+  });
+  expect(attempts).toBe(5);
+});

@@ -1,9 +1,9 @@
-import { ConflictError, NotFoundError } from "../../base/errors/errors.ts";
+import { ConflictError, NotFoundError, PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { defined } from "../../base/types/defined.ts";
 import type { Suspensions } from "./suspensions.ts";
-import type { StoredTenant, Tenant, TenantStore, Tenants } from "./tenant.ts";
+import type { StoredTenant, Suspension, Tenant, TenantStore, Tenants } from "./tenant.ts";
 import { cursorOf, readId, readNewTenant, readPage, readReason } from "./tenant-input.ts";
 
 interface TenantsOptions {
@@ -12,6 +12,9 @@ interface TenantsOptions {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info">;
 }
+
+/** Attempts of a change that other processes prevent. */
+const maxAttempts = 5;
 
 export function createTenants({ store, suspensions, clock, log }: TenantsOptions): Tenants {
   const read = async (given: unknown): Promise<StoredTenant> => {
@@ -23,17 +26,17 @@ export function createTenants({ store, suspensions, clock, log }: TenantsOptions
   /** Repeats the change if another process changes the tenant in the meantime. */
   const change = async (
     id: string,
-    changed: (tenant: StoredTenant) => Pick<StoredTenant, "suspendedMs" | "reason">,
+    changed: (tenant: StoredTenant) => Suspension | undefined,
   ): Promise<StoredTenant> => {
-    for (;;) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
       const tenant = await read(id);
-      const { suspendedMs, reason } = changed(tenant);
-      const suspension =
-        suspendedMs === undefined || reason === undefined ? undefined : { suspendedMs, reason };
+      const suspension = changed(tenant);
       if (!(await store.change(tenant, suspension))) continue;
       suspensions.note(tenant.tenantId, suspension !== undefined);
-      return { ...tenant, suspendedMs, reason };
+      return { ...tenant, suspendedMs: undefined, reason: undefined, ...suspension };
     }
+    const message = `The tenant ${id} keeps changing; try again`;
+    throw new PipelineError(message, 503, { headers: { "retry-after": "1" } });
   };
   return {
     create: async (given) => {
@@ -59,13 +62,14 @@ export function createTenants({ store, suspensions, clock, log }: TenantsOptions
     suspend: async (id, options) => {
       const reason = readReason(options);
       const suspended = await change(id, ({ suspendedMs = clock.now() }) => ({
-        ...{ suspendedMs, reason },
+        suspendedMs,
+        reason,
       }));
       log.info("tenant.suspended", { tenantId: id, reason });
       return tenantOf(suspended);
     },
     resume: async (id) => {
-      const resumed = await change(id, () => ({ suspendedMs: undefined, reason: undefined }));
+      const resumed = await change(id, () => undefined);
       log.info("tenant.resumed", { tenantId: id });
       return tenantOf(resumed);
     },

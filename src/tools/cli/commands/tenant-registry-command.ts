@@ -1,8 +1,7 @@
-import type { Runtime } from "../../../app/runtime/runtime.ts";
+import { openTenants } from "../../../app/server/open-tenants.ts";
 import { ValidationError } from "../../../base/errors/errors.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { Tenant, Tenants } from "../../../parts/tenant-registry/tenant.ts";
-import { createTenants } from "../../../parts/tenant-registry/tenants.ts";
 import { type CommandContext, oneLine, refuse } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 
@@ -25,7 +24,7 @@ export interface RegistryCall {
 export async function onRegistry(call: RegistryCall, context: CommandContext): Promise<number> {
   const run = actions[call.action];
   await onItsServer(call.module, context, async (runtime, { print, complain }) => {
-    const tenants = await tenantsOf(runtime);
+    const tenants = await openTenants({ ...runtime, log: silent });
     const show = (tenant: Tenant, verb?: string) =>
       print(call.json ? JSON.stringify(tenant) : lineOf(tenant, verb));
     try {
@@ -38,14 +37,8 @@ export async function onRegistry(call: RegistryCall, context: CommandContext): P
   return 0;
 }
 
-async function tenantsOf({ server, adapters, clock }: Runtime): Promise<Tenants> {
-  if (server.options.tenants !== true)
-    throw new Error("the server registers no tenants; pass tenants: true to buildServer");
-  const store = await (await adapters.open()).tenants.open();
-  // The command prints the result instead.
-  const log = { info: () => undefined };
-  return createTenants({ store, clock, log, suspensions: { note: () => undefined } });
-}
+/** The command prints the result instead. */
+const silent = { info: () => undefined };
 
 type Action = (
   tenants: Tenants,
