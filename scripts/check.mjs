@@ -32,6 +32,7 @@ try {
     ]),
   );
   step("public types", () => run("node", ["scripts/api/main.mjs", "--check"]));
+  step("generated reference", () => run("node", ["scripts/reference/main.mjs", "--check"]));
   const tarball = step("pack", pack);
   step("publint", () => run("publint", ["run", tarball, "--strict"]));
   step("types of the package", () => run("attw", [tarball, "--profile", "esm-only"]));

@@ -12,6 +12,7 @@ const mostLinesOfReadme = 140;
 /** Pages that may have more, and why. */
 const longer = {
   "docs/api.md": "a reference: one row for each exported name, written by npm run api",
+  "docs/options.md": "a reference: one row for each option, written by npm run reference",
   "docs/boot-problems.md": "a reference: boot errors print the addresses of its headings",
 };
 

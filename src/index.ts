@@ -3,6 +3,16 @@ export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-build
 export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
 export type { Concurrency } from "./app/handlers/concurrency.ts";
 export type {
+  DeliveryAccessor,
+  EffectOptions,
+  EnqueuedJob,
+  EnqueueOptions,
+  SendOptions,
+  StepOptions,
+  StepResult,
+} from "./app/handlers/effect-options.ts";
+export type { EventOptions } from "./app/handlers/event-options.ts";
+export type {
   Answer,
   Awaitable,
   QueryOptions,
@@ -14,7 +24,6 @@ export type {
   ChannelOptions,
   ConsumerOptions,
   EventOf,
-  EventOptions,
   EventSchema,
   JobOptions,
   ProjectionContext,
@@ -22,17 +31,10 @@ export type {
 } from "./app/handlers/message-handlers.ts";
 export type {
   AfterHookContext,
-  DeliveryAccessor,
-  EffectOptions,
-  EnqueuedJob,
-  EnqueueOptions,
   HookContext,
   PipelineContext,
   QueryContext,
   ReadContext,
-  SendOptions,
-  StepOptions,
-  StepResult,
 } from "./app/handlers/pipeline-context.ts";
 export type { Quota, QuotaContext, QuotaOptions, QuotaUsage } from "./app/handlers/quota.ts";
 export type { RateLimitAccessor, RateLimitVerdict } from "./app/handlers/rate-limit.ts";

@@ -5,7 +5,9 @@ import { documents, headingAnchors, textOf } from "./markdown.ts";
 const glossary = "docs/glossary.md";
 
 /** Pages without guides: generated, or about the repository. */
-const others = ["api", "decisions", "specification", "upgrade"].map((name) => `docs/${name}.md`);
+const others = ["api", "decisions", "options", "specification", "upgrade"].map(
+  (name) => `docs/${name}.md`,
+);
 const pages = ["README.md", ...documents.filter((document) => document.startsWith("docs/"))].filter(
   (document) => document !== glossary && !others.includes(document),
 );
@@ -55,6 +57,7 @@ function firstUse(page: string, word: string) {
 function firstUseIn(text: string, word: string, path: string): { isLinked: boolean } | undefined {
   const target = `(${path}#${word})`;
   const prose = text
+    .replaceAll(/<!-- reference: [\s\S]*?<!-- \/reference -->/g, "") // generated from comments
     .replaceAll(/^ *(`{3,}|~{3,})[\s\S]*?^ *\1 *$/gm, "")
     .replaceAll(/^#.*$/gm, "")
     .replaceAll(/``.+?``|`[^`\n]*`/g, "")

@@ -64,7 +64,8 @@ test("the table of buildServer options lists every option, and nothing else", ()
   expect(options).toContain("isolation");
   expect(
     tableUnder("docs/hosts.md", "Options of `buildServer`")
-      .map(([option]) => option)
+      .map(([option = ""]) => option)
+      .filter((option) => !option.includes(".")) // a member of another option
       .sort(),
   ).toEqual(options.sort());
 });

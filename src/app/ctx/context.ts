@@ -20,8 +20,9 @@ import { parameterUsed, resolveConfigOrParam } from "../../parts/config/read/req
 import type { ConfigReads } from "../../parts/config/read/resolver.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { EventRange } from "../../parts/messages/kept-events.ts";
+import type { SendOptions } from "../handlers/effect-options.ts";
 import type { Effects } from "../handlers/effects.ts";
-import type { PipelineContext, SendOptions } from "../handlers/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { type QuotaUse, quotaUse } from "../handlers/quota.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -264,15 +265,14 @@ class Context implements PipelineContext {
   }
 
   constructor(session: Session, log: Logger, node: ComputedNode | undefined, owner: ContextOwner) {
-    const { user, signal } = session;
     this.#session = session;
     this.#node = node;
     this.#owner = owner;
-    this.user = user;
+    this.user = session.user;
     this.log = log;
     this.requestId = session.scope.requestId;
     this.db = session.database;
-    if (signal !== undefined) this.signal = signal;
+    if (session.signal !== undefined) this.signal = session.signal;
     Object.freeze(this);
   }
 

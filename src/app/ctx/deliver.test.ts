@@ -5,7 +5,7 @@ import { nowMs, recordedRun } from "../../../test/support/recorded-run.ts";
 import { queuedRow, waitingJob } from "../../parts/messages/due-jobs.ts";
 import { jobHash } from "../../parts/messages/job-message.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { SendOptions } from "../handlers/pipeline-context.ts";
+import type { SendOptions } from "../handlers/effect-options.ts";
 import { deliver } from "./deliver.ts";
 import { EffectLedger } from "./effect-ledger.ts";
 import type { EffectRun, HeldEffect } from "./effect-run.ts";

@@ -2,7 +2,7 @@ import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { type Delivery, deliveryJob } from "../../parts/messages/delivery.ts";
 import { checkPayload, wirePayload } from "../../parts/messages/envelope.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { SendOptions } from "../handlers/pipeline-context.ts";
+import type { SendOptions } from "../handlers/effect-options.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { deriveId, type EffectRun, effectCall, misfit } from "./effect-run.ts";
 import { takeJob } from "./enqueue.ts";

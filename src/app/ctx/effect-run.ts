@@ -6,7 +6,7 @@ import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { RunParts } from "../../parts/once/claimed-run.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { EffectOptions } from "../handlers/pipeline-context.ts";
+import type { EffectOptions } from "../handlers/effect-options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";

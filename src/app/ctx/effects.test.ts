@@ -4,7 +4,8 @@ import { access } from "../../base/identity/access.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { EffectOptions, PipelineContext } from "../handlers/pipeline-context.ts";
+import type { EffectOptions } from "../handlers/effect-options.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 declare module "../../base/types/names.ts" {

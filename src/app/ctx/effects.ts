@@ -1,7 +1,7 @@
 import type { Cause } from "../../parts/messages/envelope.ts";
 import type { Steps } from "../../parts/once/steps.ts";
+import type { StepOptions } from "../handlers/effect-options.ts";
 import type { Effects } from "../handlers/effects.ts";
-import type { StepOptions } from "../handlers/pipeline-context.ts";
 import { deliver } from "./deliver.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import type { EffectRun } from "./effect-run.ts";

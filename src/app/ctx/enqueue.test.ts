@@ -6,7 +6,7 @@ import { AccessDeniedError } from "../../base/errors/errors.ts";
 import { dueId, duePlace, queuedRow, waitingJob } from "../../parts/messages/due-jobs.ts";
 import { jobHash } from "../../parts/messages/job-message.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
+import type { EnqueueOptions } from "../handlers/effect-options.ts";
 import { EffectLedger } from "./effect-ledger.ts";
 import type { EffectRun, HeldEffect } from "./effect-run.ts";
 import { cancelJob, enqueue } from "./enqueue.ts";

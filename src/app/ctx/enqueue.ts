@@ -5,8 +5,8 @@ import { isIdentifier } from "../../base/identity/access.ts";
 import { asksSystem, type Cause, checkPayload } from "../../parts/messages/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../../parts/messages/job-message.ts";
 import { isMarked, sendJob } from "../../parts/messages/job-route.ts";
+import type { EnqueueOptions } from "../handlers/effect-options.ts";
 import type { JobDeclaration } from "../handlers/message-handlers.ts";
-import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
 import { usesMessages } from "../registry/registry.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import {

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type RecordedOptions, recordedRun } from "../../../test/support/recorded-run.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { EffectOptions } from "../handlers/pipeline-context.ts";
+import type { EffectOptions } from "../handlers/effect-options.ts";
 import { EffectLedger } from "./effect-ledger.ts";
 import type { EffectRun, HeldEffect } from "./effect-run.ts";
 import { publish } from "./publish.ts";

@@ -1,6 +1,6 @@
 import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { checkPayload, envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
-import type { EffectOptions } from "../handlers/pipeline-context.ts";
+import type { EffectOptions } from "../handlers/effect-options.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import {
   deriveId,

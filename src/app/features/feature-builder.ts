@@ -18,6 +18,7 @@ import type { Events, Jobs } from "../../base/types/names.ts";
 import type { AnySchema, SchemaInput, SchemaOutput } from "../../base/types/schema.ts";
 import type { ConfigKeyHandle, KeyDeclaration } from "../../parts/config/declare/key.ts";
 import type { RateLimit } from "../../parts/limits/rate-limit.ts";
+import type { EventOptions } from "../handlers/event-options.ts";
 import type {
   Awaitable,
   DeclaredOutput,
@@ -29,7 +30,6 @@ import type { HookOptions } from "../handlers/hooks.ts";
 import type {
   ChannelOptions,
   ConsumerOptions,
-  EventOptions,
   EventSchema,
   JobOptions,
 } from "../handlers/message-handlers.ts";

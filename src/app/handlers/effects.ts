@@ -1,10 +1,5 @@
 import type { QuotaChange } from "../../parts/limits/quota-change.ts";
-import type {
-  EffectOptions,
-  EnqueueOptions,
-  SendOptions,
-  StepOptions,
-} from "./pipeline-context.ts";
+import type { EffectOptions, EnqueueOptions, SendOptions, StepOptions } from "./effect-options.ts";
 
 export interface Effects {
   publish(type: string, payload: unknown, options?: EffectOptions): Promise<void>;

@@ -138,7 +138,7 @@ export interface HandlerOptions<
    */
   readonly status?: number | readonly number[];
   /**
-   * Limits on the number of requests to the route, in addition to those of the feature and of the
+   * Limits on the number of requests to the route, in addition to the limits of the feature and of the
    * server. See `docs/rate-limits.md`. Default: none.
    */
   readonly rateLimit?: RateLimits;

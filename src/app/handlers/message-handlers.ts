@@ -38,11 +38,6 @@ export type EventSchema<
       : `${Type} has another payload in Events`
     : Schema | TypedSchema<Sent, Received>;
 
-/** Retention of an event, in days or forever. */
-export type EventOptions =
-  | { readonly keepDays: number; readonly keep?: never }
-  | { readonly keep: true; readonly keepDays?: never };
-
 /** Event that a consumer receives. */
 export type EventOf<Event extends AnyEvent> = SharedEvent<ReceivedOf<Event>>;
 
@@ -52,6 +47,7 @@ export interface ConsumerOptions<Payload> {
   readonly name: string;
   /** Runs at a time, in all processes together. Default: no limit. */
   readonly concurrency?: Concurrency;
+  /** Consumes an event. If it throws, the queue redelivers the event. */
   readonly handler: (
     ctx: PipelineContext,
     event: NoInfer<SharedEvent<Payload>>,
@@ -88,6 +84,7 @@ export interface JobOptions<
 > {
   /** Any Standard Schema, applied on enqueue and on run. The handler receives its output. */
   readonly input: JobInput<Input, Name, Payload, Accepted>;
+  /** Runs the job. If it throws, the queue redelivers the job. */
   readonly handler: (ctx: PipelineContext, payload: NoInfer<Accepted>) => Awaitable<unknown>;
   /**
    * Returns the deduplication key. Jobs of a tenant with equal keys are duplicates. Default: the

@@ -5,7 +5,6 @@ import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
 import type { CommitItem, Database } from "../../base/types/database.ts";
 import type {
-  AnyChannel,
   AnyEvent,
   AnyJob,
   AnyQuery,
@@ -13,86 +12,21 @@ import type {
   EventPayload,
   JobParameter,
   JobPayload,
-  MessageOf,
   QueryOf,
   ReceivedOf,
 } from "../../base/types/handles.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { ConfigOptions } from "../../parts/config/read/request-parameter.ts";
 import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
-import type { IfUnknown } from "../../parts/once/step.ts";
+import type {
+  DeliveryAccessor,
+  EffectOptions,
+  EnqueuedJob,
+  EnqueueOptions,
+  StepOptions,
+  StepResult,
+} from "./effect-options.ts";
 import type { RateLimitMember } from "./rate-limit.ts";
-
-/** Options of every effect. */
-export interface EffectOptions {
-  /**
-   * With `true`, the effect joins the commit of the run: it is stored by `commit`, or when the
-   * handler returns, and dropped if the commit fails, or the handler throws or answers 400 or above.
-   * With `false`, it happens immediately, whatever becomes of the run. Default `true`.
-   */
-  readonly afterCommit?: boolean;
-}
-
-/** Options of `ctx.delivery.send`. */
-export interface SendOptions extends EffectOptions {
-  /**
-   * Deduplicates messages with the same channel, tenant and key within a day. Default: each call is
-   * a separate message, except in a retried run.
-   */
-  readonly key?: string;
-}
-
-/** Sends messages through channels, each as a job (specification 2.6). */
-export interface DeliveryAccessor {
-  /**
-   * Sends a message through a channel, at least once. It joins the commit of the run, unless
-   * `options.afterCommit` is `false`.
-   * @returns the delivery's ID, which the channel's `send` receives.
-   * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared
-   * channel, after `commit` has started, and in a query.
-   */
-  readonly send: <Channel extends AnyChannel>(
-    channel: Channel,
-    message: MessageOf<Channel>,
-    options?: SendOptions,
-  ) => Promise<{ readonly deliveryId: string }>;
-}
-
-/** Options of `ctx.enqueue`. */
-export interface EnqueueOptions extends EffectOptions {
-  /** Delay in seconds, up to a year (31,536,000). Default: none. */
-  readonly delaySeconds?: number;
-  /** Time at which the job is due, up to a year ahead. A past time means now. */
-  readonly at?: Date;
-  /** Tenant of the job and of everything that it causes. Only in system runs. Default: none. */
-  readonly tenantId?: string;
-}
-
-/** Result of `ctx.enqueue`. */
-export interface EnqueuedJob {
-  readonly jobId: string;
-}
-
-/** Options of `ctx.step`. */
-export interface StepOptions {
-  /**
-   * If the outcome of an earlier call is unknown, `refuse`, the default, throws an
-   * `UnknownOutcomeError` until `keelson steps resolve` records the outcome. `retry` calls again
-   * with the same key, for providers that deduplicate by key.
-   */
-  readonly ifUnknown?: IfUnknown;
-}
-
-/** Result of a step after a JSON round trip: dates are strings, functions are dropped. */
-export type StepResult<Result> = Result extends string | number | boolean | null | undefined
-  ? Result
-  : Result extends { toJSON(): infer Text }
-    ? StepResult<Text>
-    : Result extends (...args: never) => unknown
-      ? undefined
-      : Result extends bigint | symbol
-        ? never
-        : { readonly [Name in keyof Result]: StepResult<Result[Name]> };
 
 /**
  * Members that are created when they are first used. TypeScript leaves the accessors of a class out
@@ -101,17 +35,19 @@ export type StepResult<Result> = Result extends string | number | boolean | null
 declare abstract class ReadMembers {
   /**
    * Returns a database that reaches the rows of every tenant, and logs `tenant.crossed` with the
-   * reason. Only for `systemAdmin` and for system runs, which have no tenant and no request.
+   * reason. Only for `systemAdmin` and for system runs, which have no tenant and no request. See
+   * `docs/tenants.md`.
    * @throws AccessDeniedError (403) for any other caller; TypeError without a reason.
    * @example
    * const db = ctx.acrossTenants("monthly report");
    */
   abstract get acrossTenants(): (reason: string) => Database;
-  /** Trace of the run, with the headers for outgoing calls. */
+  /** Trace of the run, with the headers for outgoing calls. See `docs/traces.md`. */
   abstract get trace(): Trace;
   /**
    * Reads the kept events of the caller's tenant in pages, oldest first, until `signal` aborts.
-   * An event whose commit is still in flight can appear in a later read, with an earlier time.
+   * An event whose commit is still in flight can appear in a later read, with an earlier time. See
+   * `docs/kept-events.md`.
    * @throws Error on the first read if the type is not kept or the run has no tenant; TypeError for
    * an invalid range.
    * @example
@@ -122,7 +58,7 @@ declare abstract class ReadMembers {
     range?: EventRange,
   ) => AsyncIterable<KeptEvent<ReceivedOf<Event>>>;
   /**
-   * Records metrics.
+   * Records metrics. See `docs/metrics.md#your-own`.
    * @example
    * ctx.metrics.add("shop.order.placed", 1, { plan: "pro" });
    */
@@ -130,6 +66,7 @@ declare abstract class ReadMembers {
 }
 
 declare abstract class DeliveryMember {
+  /** Messages to the outside. See `docs/deliveries.md`. */
   abstract get delivery(): DeliveryAccessor;
 }
 
@@ -137,7 +74,7 @@ declare abstract class JobMembers {
   /**
    * Enqueues a job (specification 6.5), which runs at least once. It joins the commit of the run,
    * unless `options.afterCommit` is `false`. The queue drops a job with the same name, tenant and
-   * payload as one of the last 5 minutes.
+   * payload as one of the last 5 minutes. See `docs/events.md`.
    *
    * With `delaySeconds` or `at`, the job is not deduplicated, and keelson sends it within a minute
    * after it is due.
@@ -167,7 +104,7 @@ declare abstract class AfterMembers {
 
 declare abstract class CancelMember {
   /**
-   * Cancels a delayed job immediately, even if the handler throws later.
+   * Cancels a delayed job immediately, even if the handler throws later. See `docs/delayed-jobs.md`.
    * @returns `true` if the job will never run; `false` if it is being sent, was sent or canceled,
    * belongs to another tenant, or was not delayed.
    * @throws Error in a query.
@@ -178,7 +115,7 @@ declare abstract class CancelMember {
 declare abstract class EffectMembers {
   /**
    * Publishes an event (specification 2.8), at least once. It joins the commit of the run, unless
-   * `options.afterCommit` is `false`.
+   * `options.afterCommit` is `false`. See `docs/events.md`.
    * @throws TypeError for a payload that does not match its schema; Error for an undeclared type,
    * after `commit` has started, and in a query; RangeError beyond the limit of the bus.
    */
@@ -190,7 +127,7 @@ declare abstract class EffectMembers {
   /**
    * Runs a call that is not part of the commit and must not happen twice, such as a charge, and
    * stores its result. Later runs of the same write, event or job receive that result without
-   * calling again. `call` receives a key that is the same in all these runs.
+   * calling again. `call` receives a key that is the same in all these runs. See `docs/steps.md`.
    *
    * A typed error of `call` means that nothing was done, so the next run calls again. After any
    * other end (another error, a timeout, a crash) the outcome is unknown, and `options.ifUnknown`
@@ -215,18 +152,29 @@ declare abstract class EffectMembers {
 /** Members of every `ctx`, which only read. */
 export interface ReadContext<Caller extends User = User> extends ReadMembers {
   /**
-   * DynamoDB document client. In tables with `tenant: true`, it reaches only the rows of the
-   * caller's tenant.
+   * DynamoDB document client, whose calls abort with `ctx.signal`. In tables with `tenant: true`, it
+   * reaches only the rows of the caller's tenant.
    */
   readonly db: Database;
+  /**
+   * Caller: `id`, `tenantId`, `roles`, and `kind`, which is `apiKey` for an API key and `user`
+   * otherwise. `id` and `tenantId` are strings if the access rule ensures it; an anonymous caller has
+   * neither ID and no roles. See `docs/identity.md#access-rules`.
+   */
   readonly user: Caller;
-  /** Logs with `requestId`, `tenantId`, `userId` and `handler`. */
+  /**
+   * Logs with `requestId`, `tenantId`, `userId`, `handler` and `trace_id`. See
+   * `docs/errors-and-logs.md`.
+   */
   readonly log: Logger;
-  /** Correlation ID: from `X-Request-ID`, or generated. */
+  /**
+   * Correlation ID: the client's `X-Request-ID` if it has 1 to 128 characters of
+   * `A-Z a-z 0-9 . _ : = + / @ -`, otherwise a new UUIDv7.
+   */
   readonly requestId: string;
   /**
    * Reads a configuration value through the cascade (specification 4.1). With `options.param`, does
-   * the same as `resolveConfigOrParam`.
+   * the same as `resolveConfigOrParam`. See `docs/configuration.md`.
    * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read and no earlier
    * value is known.
    */
@@ -235,7 +183,8 @@ export interface ReadContext<Caller extends User = User> extends ReadMembers {
     options?: ConfigOptions,
   ) => Promise<Value>;
   /**
-   * Runs another query as the same caller, with its access rule and input schema.
+   * Runs another query as the same caller, with its access rule and input schema. See
+   * `docs/features.md#calling-another-features-query`.
    * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if the rule refuses
    * the caller.
    */
@@ -244,11 +193,12 @@ export interface ReadContext<Caller extends User = User> extends ReadMembers {
     input: QueryOf<Query>["input"],
   ) => Promise<QueryOf<Query>["output"]>;
   /**
-   * Aborts when the caller disconnects or the run's deadline passes. Absent if the request has no
-   * signal (specification 4.5).
+   * In a container, aborts when the client disconnects, and near the end of the drain. In Lambda, it
+   * aborts when the function's time runs out and, with `stream: true`, when the client disconnects.
+   * It may be absent, so write `ctx.signal?.throwIfAborted()` (specification 4.5).
    */
   readonly signal?: AbortSignal;
-  /** The HTTP request. Absent in runs outside of HTTP. */
+  /** The HTTP request, read-only. Absent in runs outside of HTTP. */
   readonly request?: RequestView;
 }
 
@@ -283,7 +233,7 @@ export interface PipelineContext<Caller extends User = User> extends HookContext
   /**
    * Writes items and this write's answer in one transaction, exactly once even across crashes.
    * Returns `result`, which remains the answer even if the handler throws later. Accepts up to
-   * 99 items (100 without a claim) and 4 MB.
+   * 99 items (100 without a claim) and 4 MB. See `docs/commit.md`.
    * @param result - a value, a `reply`, or a `Response`.
    * @throws CommitConditionError (409) if a condition failed; nothing is written then. RangeError
    * beyond the limits and TypeError for an invalid item, both before anything is sent. Error for a

@@ -29,7 +29,10 @@ export interface RateLimitAccessor {
 
 /** Member of a `ctx` that is created when it is first used. */
 export declare abstract class RateLimitMember {
-  /** Takes from declared rate limits. A run that fails does not give anything back. */
+  /**
+   * Takes from declared rate limits. A run that fails does not give anything back. See
+   * `docs/rate-limits.md`.
+   */
   abstract get rateLimit(): RateLimitAccessor;
 }
 

@@ -40,6 +40,7 @@ export interface ReceiveOptions<Input extends AnySchema, Detail = SchemaOutput<I
    * handler runs without a tenant, and not as the system.
    */
   readonly tenant?: (event: NoInfer<ReceivedEvent<Detail>>) => Awaitable<string | undefined>;
+  /** Processes an event. If it throws, the queue redelivers the event. */
   readonly handler: (
     ctx: PipelineContext,
     event: NoInfer<ReceivedEvent<Detail>>,

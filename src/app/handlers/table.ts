@@ -25,8 +25,9 @@ export interface TableOptions<
   Sort extends string = string,
   Tenant extends boolean = boolean,
 > {
+  /** Attribute that is the partition key, a string. */
   readonly partitionKey: Partition;
-  /** Default: none. */
+  /** Attribute that is the sort key, a string. Default: none. */
   readonly sortKey?: Sort;
   /**
    * With `true`, each row belongs to a tenant: `table.key` makes keys that start with it, and
@@ -40,8 +41,9 @@ export interface TableOptions<
 
 /** A global secondary index. It omits items that lack one of its keys. */
 export interface IndexOptions {
+  /** Attribute that is the partition key of the index, a string. */
   readonly partitionKey: string;
-  /** Default: none. */
+  /** Attribute that is the sort key of the index, a string. Default: none. */
   readonly sortKey?: string;
   /** Attributes in the index besides all keys, `[]` for none. Default: all of the item. */
   readonly project?: readonly string[];
@@ -141,7 +143,7 @@ export function physicalTableName(name: string, prefix: string, variables: Varia
   return variables[tableVariable(name)] || `${prefix}-${name}`;
 }
 
-export function tableVariable(name: string): string {
+export function tableVariable(name: string): `KEELSON_TABLE_${string}` {
   return `KEELSON_TABLE_${name.toUpperCase().replaceAll("-", "_")}`;
 }
 

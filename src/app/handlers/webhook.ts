@@ -60,7 +60,12 @@ export type IncomingWebhookOptions<
    * Tenant of an event, or the parameter of the path that has it, which only a secret of the tenant
    * protects from being changed. An event whose tenant is `undefined` gets a 204 and does not run.
    */
-  readonly tenant: ((event: Event) => Awaitable<string | undefined>) | { readonly param: string };
+  readonly tenant:
+    | ((event: Event) => Awaitable<string | undefined>)
+    | {
+        /** Name of the path parameter. */
+        readonly param: string;
+      };
 };
 
 const known = "route body limits input output status rateLimit handler verify id tenant".split(" ");

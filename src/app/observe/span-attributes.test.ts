@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
+import type { EnqueueOptions } from "../handlers/effect-options.ts";
 import {
   isStored,
   messageAttributes,

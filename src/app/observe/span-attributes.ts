@@ -3,7 +3,7 @@ import type { Variables } from "../../base/process/environment.ts";
 import { isOnLambda } from "../../base/process/platform.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
-import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
+import type { EnqueueOptions } from "../handlers/effect-options.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { schemeOf, type TaskEnd } from "./run-observer.ts";
 import type { Attributes } from "./tracer.ts";

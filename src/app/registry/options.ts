@@ -16,17 +16,24 @@ import type { RateLimits } from "../handlers/handler.ts";
 
 /** Options of `buildServer`. */
 export interface ServerOptions<Features extends readonly Feature[] = readonly Feature[]> {
+  /** Features of the server. */
   readonly features: Features;
-  /** App-boot overrides (specification 2.3), by key identifier. */
+  /**
+   * App-boot overrides (specification 2.3), by key identifier. See
+   * `docs/configuration-overrides.md#in-code`. Default: none.
+   */
   readonly config?: OverridesOf<Features>;
-  /** App-boot overrides in SSM, read at startup. They override `config`. Default: none. */
+  /**
+   * App-boot overrides in SSM, read at startup. They override `config`. See
+   * `docs/configuration-overrides.md#from-ssm`. Default: none.
+   */
   readonly ssm?: {
     /** Path of the parameters: `/app` for `/app/<feature>/<key name>`. */
     readonly path: string;
   };
   /**
-   * Key ring for `encrypted` keys. Default: none in production, elsewhere one derived from the
-   * development secret.
+   * Key ring for `encrypted` keys. See `docs/secrets.md`. Default: none in production, elsewhere one
+   * derived from the development secret.
    */
   readonly keyRing?: {
     /** Name of a SecureString in SSM: `/app/key-ring`. Must not be below `ssm.path`. */
@@ -34,23 +41,28 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     /**
      * Binds each encrypted value to the version of its row, so that an attacker cannot restore an
      * older value. Turn it on once no process runs keelson 0.1.0, which answers 503 for a bound value.
-     * Bound and unbound values stay readable. Default `false`.
+     * Bound and unbound values stay readable. See `docs/key-ring.md#older-values`. Default `false`.
      */
     readonly bindVersion?: boolean;
   };
   /**
-   * Verification of tokens. Default: with the secret in `KEELSON_AUTH_SECRET`; in development, with
-   * a secret of this checkout.
+   * Verification of tokens. See `docs/identity.md#tokens`. Default: with the secret in
+   * `KEELSON_AUTH_SECRET`; in development, with a secret of this checkout.
    */
   readonly auth?: AuthOptions;
-  /** Age and size limits of the in-memory cache of configuration rows. */
+  /**
+   * Age and size limits of the in-memory cache of configuration rows. See
+   * `docs/configuration-reads.md#age-of-the-rows`.
+   */
   readonly cache?: CacheOptions;
+  /** Names of the tables, and the address of DynamoDB. */
   readonly dynamodb?: {
     /** Prefix of table names. Default `keelson`. */
     readonly prefix?: string;
-    /** URL to call instead of AWS. Takes precedence over `AWS_ENDPOINT_URL`. */
+    /** URL to call instead of AWS. Takes precedence over `AWS_ENDPOINT_URL`. Default: none. */
     readonly endpoint?: string;
   };
+  /** Levels and contents of the log. See `docs/errors-and-logs.md#levels`. */
   readonly log?: LogOptions;
   /**
    * Metrics, see `docs/metrics.md`. In Lambda, this enables CloudWatch metrics, which incur costs.
@@ -59,6 +71,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   readonly metrics?: MetricsOptions;
   /** Cross-origin requests from browsers. Default: none allowed. */
   readonly cors?: CorsOptions;
+  /** Limits on requests. See `docs/container.md#what-one-client-may-take`. */
   readonly limits?: Limits;
   /** Limits that all routes of the features share. See `docs/rate-limits.md`. Default: none. */
   readonly rateLimit?: RateLimits;
@@ -66,7 +79,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   readonly basePath?: string;
   /**
    * Deduplication of retried writes (specification 6.6); `false` turns it off, except for writes
-   * that set `once`.
+   * that set `once`. See `docs/once.md#options`.
    */
   readonly once?:
     | (OnceOptions & {
@@ -77,7 +90,10 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
         readonly waitMs?: number;
       })
     | false;
-  /** A container's shutdown phases (specification 3.1). */
+  /**
+   * Shutdown phases of a container (specification 3.1). A Web Function has other defaults. See
+   * `docs/container.md#shutdown`.
+   */
   readonly shutdown?: {
     /** Time during which requests are still accepted, in milliseconds. Default 3,000. */
     readonly lingerMs?: number;
@@ -86,10 +102,12 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     /** Limit of the whole shutdown, in milliseconds. Default 40,000. */
     readonly totalMs?: number;
   };
+  /** Options of the built-in channels. See `docs/deliveries.md`. */
   readonly delivery?: DeliveryOptions;
   /**
-   * Additional isolation of tenants by AWS, for tables with `tenant: true`. See `docs/tenant-isolation.md`.
-   * Default: none.
+   * Additional isolation of tenants by AWS, for tables with `tenant: true`: commands that reach
+   * tenants' rows are signed with a session of a role. See
+   * `docs/tenant-isolation.md#a-role-for-each-tenant`. Default: none.
    */
   readonly isolation?: {
     /**
@@ -98,7 +116,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      */
     readonly role?: string;
   };
-  /** Validation of results against `output` schemas. */
+  /** Validation of results against `output` schemas. See `docs/responses.md#output`. */
   readonly output?: {
     /** `development` validates only outside production. Default `always`. */
     readonly check?: "always" | "development";
@@ -108,7 +126,9 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      */
     readonly mismatch?: "refuse" | "send";
   };
-  /** OpenAPI document at `GET /openapi.json`; `false` disables it. */
+  /**
+   * OpenAPI document at `GET /openapi.json`; `false` disables it. See `docs/openapi.md#serving-it`.
+   */
   readonly openapi?:
     | false
     | {
@@ -119,6 +139,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
         /** Version of the API. Default `0.0.0`. */
         readonly version?: string;
       };
+  /** Traces of requests. See `docs/traces.md#what-comes-in`. */
   readonly trace?: {
     /**
      * Handling of the trace that a request names. `trust` joins it: same trace ID, sampled if
@@ -127,6 +148,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      */
     readonly incoming?: IncomingTrace;
   };
+  /** Protection of messages. See `docs/message-proofs.md`. */
   readonly messages?: {
     /**
      * Proof that events, jobs and deliveries come from this server. Only `require` protects: it
@@ -140,7 +162,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
    * Tenants that are not registered keep their access. Default `false`.
    */
   readonly tenants?: boolean;
-  /** Default: `NODE_ENV` if it is `development` or `test`, otherwise `production`. */
+  /** Environment of the server. Default: `NODE_ENV` if it is `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
 }
 

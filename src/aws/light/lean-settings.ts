@@ -8,7 +8,7 @@ export interface LeanSettings {
 }
 
 /** Variables that change the endpoint or credentials in a way that only the SDK implements. */
-export const onlyForSdk: readonly string[] = [
+export const onlyForSdk = [
   "AWS_ACCOUNT_ID",
   "AWS_ACCOUNT_ID_ENDPOINT_MODE",
   "AWS_AUTH_SCHEME_PREFERENCE",
@@ -24,7 +24,7 @@ export const onlyForSdk: readonly string[] = [
   "AWS_SIGV4A_SIGNING_REGION_SET",
   "AWS_USE_DUALSTACK_ENDPOINT",
   "AWS_USE_FIPS_ENDPOINT",
-];
+] as const;
 
 const plainRegion = /^(?:us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-\d+$/;
 

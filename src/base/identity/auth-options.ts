@@ -37,10 +37,14 @@ export interface AuthOptions {
   readonly clockToleranceSeconds?: number;
   /**
    * API keys of tenants, sent as bearer token or as `X-API-Key`, and the routes `/api-keys` for
-   * callers whom `manage` admits. See `docs/api-keys.md`. Default: none; `manage` is by default
-   * `access.admin`.
+   * callers whom `manage` admits. See `docs/api-keys.md`. Default: none.
    */
-  readonly apiKeys?: boolean | { readonly manage?: AccessRule };
+  readonly apiKeys?:
+    | boolean
+    | {
+        /** Access to the routes `/api-keys`. Default `access.admin`. */
+        readonly manage?: AccessRule;
+      };
   /**
    * Identifies the caller of a request in the application's own way, for example by a session cookie.
    * Called once per request: for every request if it is the only scheme, otherwise for requests

@@ -18,11 +18,11 @@ export type RequestLines = boolean | "failed" | { readonly slowerThanMs: number 
 export interface LogOptions {
   /** Lowest printed level if `LOG_LEVEL` is not set. Default: `debug` in development, otherwise `info`. */
   readonly level?: LogLevel;
-  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. */
+  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. Default: none. */
   readonly redact?: readonly string[];
-  /** Your Powertools Logger, whose level, sampling, buffering and formatter apply. */
+  /** Your Powertools Logger, whose level, sampling, buffering and formatter apply. Default: none. */
   readonly powertools?: PowertoolsLogger;
-  /** Selects what logs a line at its end. Default `true`. */
+  /** Selects what logs a line at its end. See `docs/messages.md#which-requests`. Default `true`. */
   readonly requests?: RequestLines;
 }
 

@@ -58,7 +58,7 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
 }
 
 function levelFromVariables(env: Variables, notify: Notify): LevelName | undefined {
-  for (const name of ["LOG_LEVEL", "POWERTOOLS_LOG_LEVEL"]) {
+  for (const name of ["LOG_LEVEL", "POWERTOOLS_LOG_LEVEL"] as const) {
     const value = env[name]?.trim();
     if (!value) continue;
     const level = levelNamed(value);

@@ -2,6 +2,7 @@ import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynam
 
 /** Options of {@link ClaimLayer}, with the names from Powertools' `DynamoDBPersistenceLayer`. */
 export interface ClaimLayerOptions {
+  /** Name of the DynamoDB table that stores the claims. */
   readonly tableName: string;
   /** Partition key of the table. Default `id`. */
   readonly keyAttr?: string;

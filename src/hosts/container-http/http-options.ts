@@ -34,22 +34,31 @@ export interface HttpServerOptions {
   readonly requestTimeoutMs?: number;
   /**
    * Time after which a connection, or an HTTP/2 stream, is closed because its client does not read
-   * a waiting response, in milliseconds. Progress restarts the time, so slow readers continue.
+   * a waiting response, in milliseconds: less than 1 KiB a second. Progress restarts the time, so slow
+   * readers continue.
    * Default 30,000.
    */
   readonly writeTimeoutMs?: number;
-  /** Largest request head, in bytes. Default 16,384. */
+  /**
+   * Largest request head, in bytes. Over HTTP/2, a head of more than twice that size is reset without
+   * a response. Default 16,384.
+   */
   readonly maxHeaderBytes?: number;
-  /** Maximum number of open connections. Others are closed immediately. Default 10,000. */
+  /**
+   * Maximum number of open connections. Others are closed without a response, and
+   * `server.connections_refused` logs their number, at most every 10 s. Default 10,000.
+   */
   readonly maxConnections?: number;
   /**
    * Number of proxies in front that append their client's address to `X-Forwarded-For`.
    * `ctx.request.ip` is the address that the outermost of them appended; addresses to its left are
-   * the client's own claim. Default 0: the address of the connection; on a Web Function 1.
+   * the client's own claim. See `docs/container.md#the-clients-address`. Default 0: the address of the
+   * connection; on a Web Function 1.
    */
   readonly trustedProxies?: number;
   /**
-   * Takes over connections that request an upgrade, such as WebSockets. Default: upgrades are
+   * Takes over connections that request an upgrade, such as WebSockets: a function of
+   * `(request, socket, head, draining)`. Default: upgrades are
    * ignored, and the request is answered like any other.
    */
   readonly upgrade?: UpgradeHandler;

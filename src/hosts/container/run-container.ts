@@ -45,7 +45,7 @@ import { routesOf, worksOf } from "./works.ts";
 /** Options of {@link runContainer}. */
 export interface ContainerOptions extends HttpServerOptions {
   /**
-   * Port to listen on; `0` picks a free one. Default: the environment's `PORT`, otherwise 3000.
+   * Port to listen on; `0` picks a free one, which `server.started` logs. Default: the environment's `PORT`, otherwise 3000.
    * Ignored on a Web Function, like `host`: Lambda gives the address.
    */
   readonly port?: number;
@@ -54,7 +54,7 @@ export interface ContainerOptions extends HttpServerOptions {
   /**
    * Work of this process: `http` serves requests, `workers` takes messages from queues and
    * dispatches the outbox, `schedules` fires schedules. Without `http`, only health and metrics are
-   * served. Default: the environment's `KEELSON_RUN`, otherwise all three; on a Web Function only
+   * served. See `docs/container.md#which-work-a-process-does`. Default: the environment's `KEELSON_RUN`, otherwise all three; on a Web Function only
    * `http`, and more fails the start.
    */
   readonly run?: readonly ContainerWork[];

@@ -21,7 +21,7 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = Wi
 export interface LambdaHttpOptions {
   /**
    * Streams each response, without the limit of 6 MB, for a function URL or a REST API that streams.
-   * Other fronts get a whole response. Default `false`. Outside of Lambda, which has no streams, the
+   * Other fronts get a whole response. See `docs/lambda.md#streamed-responses`. Default `false`. Outside of Lambda, which has no streams, the
    * function returns its response.
    */
   readonly stream?: boolean;

@@ -13,9 +13,9 @@ export interface CorsOptions {
    */
   readonly allowedHeaders?: readonly string[] | "*";
   /**
-   * Response headers that pages may read in addition to `X-Request-ID`, `Idempotent-Replayed` and
-   * `Retry-After`; `"*"` for all. `"*"` is not allowed with `credentials`. Default: no other
-   * headers.
+   * Response headers that pages may read in addition to `X-Request-ID`, `Idempotent-Replayed`,
+   * `Retry-After` and, on limited routes, `RateLimit` and `RateLimit-Policy`; `"*"` for all. `"*"` is
+   * not allowed with `credentials`. Default: no other headers.
    */
   readonly exposedHeaders?: readonly string[] | "*";
   /** Time during which a browser may cache a preflight response, in seconds. Default 600. */

@@ -3,12 +3,12 @@ import type { ConfigKeyHandle } from "../config/declare/key.ts";
 
 /** Limits on the requests that a server accepts. */
 export interface Limits {
-  /** Largest request body, in bytes. Default 1 MiB. */
+  /** Largest request body, in bytes. A handler can have its own. Default 1 MiB. */
   readonly bodyBytes?: number;
   /**
    * Maximum size of all request bodies that a container holds at a time, in bytes. Each body counts
    * from its arrival until its request ends. A request above the limit fails with 503 `overloaded`.
-   * Default 128 MiB, or `bodyBytes` if that is more. Has no effect in a Lambda function.
+   * Must be at least the largest `bodyBytes`. Default 128 MiB, or `bodyBytes` if that is more. Has no effect in a Lambda function.
    */
   readonly bufferedBytes?: number;
   /**
@@ -23,7 +23,8 @@ export interface Limits {
    * a number key of scope `system` or `tenant`. A request above it fails with 429
    * `too_many_requests` before its body is read; a streamed response counts until it ends. keelson's
    * own routes and callers without a tenant do not count. While the key cannot be read, its default
-   * applies, or else no limit. Default: no limit.
+   * applies, or else no limit. See
+   * `docs/limits.md#requests-in-flight`. Default: no limit.
    */
   readonly inFlightPerTenant?: number | ConfigKeyHandle<number>;
 }

@@ -10,6 +10,7 @@ export interface ReplyOptions {
    * 204 without a body.
    */
   readonly status?: number;
+  /** Headers of the response. Default: only those that keelson sets. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Cookies by name. */
   readonly cookies?: Readonly<Record<string, ReplyCookie>>;

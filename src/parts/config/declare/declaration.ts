@@ -19,11 +19,23 @@ export type ValueOf<Type extends ConfigType, Option extends string> = Type exten
 
 type AccessOptions =
   | {
-      readonly access?: { readonly read?: AccessRule; readonly write?: AccessRule };
+      /** Both rules in one object, instead of `read` and `write`. */
+      readonly access?: {
+        /** Same as the option `read`. */
+        readonly read?: AccessRule;
+        /** Same as the option `write`. */
+        readonly write?: AccessRule;
+      };
       readonly read?: never;
       readonly write?: never;
     }
-  | { readonly access?: never; readonly read?: AccessRule; readonly write?: AccessRule };
+  | {
+      readonly access?: never;
+      /** Callers that may read the value through the operators' API. */
+      readonly read?: AccessRule;
+      /** Callers that may set and reset the value. */
+      readonly write?: AccessRule;
+    };
 
 declare const reason: unique symbol;
 

@@ -32,10 +32,13 @@ import {
 
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
+  /** HTTP method. Default `GET`. */
   readonly method?: string;
   /** Request body. Objects are sent as JSON, strings, bytes and a `FormData` unchanged. */
   readonly body?: unknown;
+  /** Request headers. Default: only those that the body needs. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Cancels the request. Default: none. */
   readonly signal?: AbortSignal;
   /** Signs the request in as this caller. */
   readonly as?: Caller;
