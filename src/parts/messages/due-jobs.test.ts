@@ -211,7 +211,7 @@ describe("a job that the queue will never accept", () => {
   /** As many as make a page and a half of one partition, the last of them another's. */
   const crowded = (nowMs: number, count = 150) => {
     const [first, ...others] = Array.from({ length: count }, (_, n) =>
-      jobAt(nowMs - count + n, n, `${hash}${n}`, `${hash}${n}`),
+      jobAt(nowMs - count + n, n),
     ) as [OutboxRow, ...OutboxRow[]]; // safe: as many
     return [first, ...others.map((row) => ({ ...row, shard: first.shard }))];
   };
@@ -322,25 +322,92 @@ test("tenants take turns, so that the jobs of nine are not sent after 80 jobs of
   expect(first.filter((n) => n >= 80).toSorted()).toEqual([80, 81, 82, 83, 84, 85, 86, 87, 88]);
 });
 
-test("a sweep sends no job of a group after one that stays, on whatever page they are", async () => {
-  const rows: OutboxRow[] = [];
-  let failing: readonly number[] = [0];
-  const isFailing = (body: string) => failing.includes(Number(/\d+/.exec(body)));
-  const { options, sent, world } = sweepOf(rows, { fails: isFailing });
-  // The job of group `a` on the first page stays, and so does the one on the second.
-  const jobs = Array.from({ length: 150 }, (_, n) =>
-    jobAt(world.nowMs - 150 + n, n, n === 0 || n === 120 ? "a" : `${hash}${n}`),
-  );
-  rows.push(...jobs.map((row) => ({ ...row, shard: "due#0" })));
-  const sweep = () => sweepDueJobs(options, undefined, () => undefined);
-  expect(await sweep()).toEqual({ dispatched: 148, left: 2, setAside: 0 });
-  // Nor in a sweep that starts after the first one.
-  options.stops.set("due#0", jobs[0]?.sort ?? "");
-  expect(await sweep()).toEqual({ dispatched: 0, left: 2, setAside: 0 });
-  failing = [];
-  // The last sweep has stopped, so the next one only reaches the first job at its end.
-  for (let n = 0; n < 2; n += 1) await sweep();
-  expect(sent.slice(-2)).toEqual(['{"n":0}', '{"n":120}']);
+describe("a sweep sends no job of a group after one that stays", () => {
+  /** Rows of one shard by their groups; `-` stands for a job without an order. */
+  const shardOf = (nowMs: number, groups: readonly string[]) =>
+    groups.map((group, n) => {
+      const own = `${hash}${n}`;
+      const row = jobAt(nowMs - groups.length + n, n, group === "-" ? own : group, own);
+      return { ...row, shard: "due#0" };
+    });
+  const times = (count: number, ...groups: readonly string[]) =>
+    Array.from({ length: count }, (_, n) => groups[n % groups.length] ?? "-");
+  const numberOf = (text: string) => Number(/\d+/.exec(text));
+  const swept = ({ options }: ReturnType<typeof sweepOf>) =>
+    sweepDueJobs(options, undefined, () => undefined);
+
+  test("on whatever page they are", async () => {
+    const rows: OutboxRow[] = [];
+    let failing: readonly number[] = [0];
+    const sweep = sweepOf(rows, { fails: (text) => failing.includes(numberOf(text)) });
+    // The job of group `a` on the first page stays, and so does the one on the second.
+    rows.push(...shardOf(sweep.world.nowMs, ["a", ...times(119, "-"), "a", ...times(29, "-")]));
+    expect(await swept(sweep)).toEqual({ dispatched: 148, left: 2, setAside: 0 });
+    failing = [];
+    await swept(sweep);
+    expect(sweep.sent.slice(-2)).toEqual(['{"n":0}', '{"n":120}']);
+  });
+
+  test("in a sweep that starts behind them, which sends other groups", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fails: (text) => numberOf(text) < 100 });
+    // The fair queue is missing. Group `a` has a job before the stop, and one after it.
+    rows.push(...shardOf(sweep.world.nowMs, ["a", ...times(99, "-"), "b", "a", "c", "-"]));
+    expect(await swept(sweep)).toMatchObject({ dispatched: 0, left: 100 });
+    expect(await swept(sweep)).toMatchObject({ dispatched: 3 });
+    expect(sweep.sent.map(numberOf).toSorted()).toEqual([100, 102, 103]);
+    expect(await swept(sweep)).toMatchObject({ dispatched: 0 });
+    expect(rows).toHaveLength(101);
+  });
+
+  test("and in an outage, each sweep reads two pages, however many jobs wait", async () => {
+    const rows: OutboxRow[] = [];
+    let isOut = true;
+    const sweep = sweepOf(rows, { fails: () => isOut });
+    rows.push(...shardOf(sweep.world.nowMs, times(1_000, "a", "b")));
+    const pages = async () => {
+      const before = sweep.read.length;
+      const { dispatched } = await swept(sweep);
+      // One read for each of the eight shards finds out which ones have jobs.
+      return { dispatched, pages: sweep.read.length - before - 8 };
+    };
+    expect(await pages()).toEqual({ dispatched: 0, pages: 1 });
+    for (let n = 0; n < 5; n += 1) expect(await pages()).toEqual({ dispatched: 0, pages: 2 });
+    isOut = false;
+    // The first sweep after the outage finds out at the first row. The next one sends the rest.
+    expect((await swept(sweep)).dispatched).toBeGreaterThanOrEqual(500);
+    await swept(sweep);
+    expect(rows).toEqual([]);
+    for (const parity of [0, 1]) {
+      const numbers = sweep.sent.map(numberOf).filter((n) => n % 2 === parity);
+      expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
+    }
+  });
+
+  test("a page of such jobs delays those behind it by one sweep", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fails: (text) => numberOf(text) < 300 });
+    rows.push(...shardOf(sweep.world.nowMs, [...times(300, "a"), ...times(20, "b", "-")]));
+    for (let n = 0; n < 4; n += 1) await swept(sweep);
+    expect(sweep.sent).toHaveLength(20);
+    expect(rows).toHaveLength(300);
+  });
+
+  test("if too many groups stay to remember, no ordered job is sent before the next pass from the start", async () => {
+    const rows: OutboxRow[] = [];
+    let isOut = true;
+    const sweep = sweepOf(rows, { fails: () => isOut });
+    const blocked = new Set(times(10_000).map((_, n) => `g${n}`));
+    rows.push(...shardOf(sweep.world.nowMs, [...times(100, "a"), "b", "-"]));
+    sweep.options.stops.set("due#0", { after: "", blocked });
+    await swept(sweep);
+    isOut = false;
+    await swept(sweep);
+    expect(sweep.sent.map(numberOf)).toContain(101);
+    expect(sweep.sent.map(numberOf)).not.toContain(100);
+    await swept(sweep);
+    expect(rows).toEqual([]);
+  });
 });
 
 test("rows of one group are in one shard, in the order of their ordinals", () => {

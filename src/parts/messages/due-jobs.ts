@@ -3,6 +3,7 @@ import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Claims } from "../once/claims.ts";
 import { derivedId } from "../once/derived-id.ts";
+import { block, isBlocked } from "./blocked-groups.ts";
 import { deliveryJob } from "./delivery.ts";
 import { type EqualJobStore, mergedWith } from "./equal-jobs.ts";
 import { isMarked, type JobQueues, sendJob } from "./job-route.ts";
@@ -149,9 +150,7 @@ export function sweepDueJobs(
   signal: AbortSignal | undefined,
   seen: Sweeping["seen"],
 ): Promise<Swept> {
-  const blocked = new Set<string>();
-  const work: Sweeping["work"] = (rows, isAfterStop) =>
-    sendAll(options, rows, { blocked, isAfterStop });
+  const work: Sweeping["work"] = (rows, blocked) => sendAll(options, rows, blocked);
   return sweepShards({ ...options, signal, seen, work }, "due", options.clock.now() + 1);
 }
 
@@ -164,21 +163,16 @@ export async function sendCommitted(
   await sendAll(sending, rows);
 }
 
-interface Before {
-  /** Groups of which a job before these stays. */
-  readonly blocked: Set<string>;
-  /** Whether jobs before these may have been left out. */
-  readonly isAfterStop: boolean;
-}
-
 /**
  * Sends the jobs of a group one after another, in the order of their rows, and groups concurrently.
  * Tenants take turns.
+ *
+ * @param blocked - ordered groups with an earlier job that stays.
  */
 async function sendAll(
   options: SendingOptions,
   rows: readonly OutboxRow[],
-  { blocked, isAfterStop }: Before = { blocked: new Set(), isAfterStop: false },
+  blocked = new Set<string>(),
 ): Promise<WorkedPage> {
   let swept = nothing;
   let hasAnswers = false;
@@ -203,23 +197,21 @@ async function sendAll(
       swept = sum(swept, one);
       // A job that stays must not be overtaken by a later one of its group.
       if (one.left > 0) {
-        blocked.add(groupOf(row));
+        if (isOrdered(row)) block(blocked, groupOf(row));
         swept = sum(swept, { ...nothing, left: group.length - at - 1 });
         return;
       }
     }
   };
-  const now = rows.filter((row) => !blocked.has(groupOf(row)) && !(isAfterStop && isOrdered(row)));
+  const now = rows.filter((row) => !isOrdered(row) || !isBlocked(blocked, groupOf(row)));
   swept = { ...nothing, left: rows.length - now.length };
-  // A page that was left out does not show whether the queue works.
-  hasAnswers = now.length === 0;
   const byGroup = [...Map.groupBy(now, groupOf).values()];
   const groups = tenantsInTurn(byGroup, ([row]) => row?.tenantId);
   for (let start = 0; start < groups.length; start += atOnce)
     await Promise.all(groups.slice(start, start + atOnce).map(attemptGroup));
   if (failed.length > 0)
     options.log.warn("job.dispatch_failed", { jobs: failed, reason: firstReason });
-  return { swept, hasAnswers };
+  return { swept, hasAnswers, isLeftOut: now.length === 0 };
 }
 
 function groupOf(row: OutboxRow): string {

@@ -5,6 +5,7 @@ import {
   type OutboxRow,
   type OutboxStore,
   type Sweeping,
+  type SweepStop,
   sum,
   sweepClaim,
   sweepShards,
@@ -52,7 +53,7 @@ function shardOf(
       return isTaken ? { kind: "taken", claim } : { kind: "running" };
     },
   };
-  const stops = new Map<string, string>();
+  const stops = new Map<string, SweepStop>();
   // Safe: a sweep calls no other member of the store and of the claims.
   const given = {
     store: store as unknown as OutboxStore,
@@ -133,7 +134,7 @@ test("stops after a page without an answer, and the next sweep starts after it",
   const pages: string[][] = [];
   const sweep = () => sweepShard(given, end, undefined, failing(pages));
   expect(await sweep()).toEqual({ dispatched: 0, left: 2, setAside: 0 });
-  expect([...stops]).toEqual([["shard#0", timeText(1)]]);
+  expect([...stops]).toEqual([["shard#0", { after: timeText(1), blocked: new Set() }]]);
   await sweep();
   await sweep();
   expect(pages).toEqual([["e0", "e1"], ["e2", "e3"], ["e4"]]);
@@ -142,7 +143,7 @@ test("stops after a page without an answer, and the next sweep starts after it",
 
 test("a sweep that starts in the middle wraps once, and stops at the row where it started", async () => {
   const { given, rows, reads, stops } = shardOf(4);
-  stops.set("shard#0", timeText(1));
+  stops.set("shard#0", { after: timeText(1), blocked: new Set() });
   const pages: string[][] = [];
   const work = async (page: readonly OutboxRow[]) => {
     pages.push(page.map(({ eventId }) => eventId));
@@ -158,6 +159,37 @@ test("a sweep that starts in the middle wraps once, and stops at the row where i
     [`${timeText(1)} `, 100, undefined],
     [`${timeText(1)} `, 100, timeText(1)],
   ]);
+});
+
+test("remembers with the stop which groups are blocked, until it returns to the first rows", async () => {
+  const { given, rows, stops } = shardOf(6, { most: 2 });
+  const pages: [ids: string, blocked: string][] = [];
+  let isOut = true;
+  const work: Sweeping["work"] = async (page, blocked) => {
+    const ids = page.map(({ eventId }) => eventId).join(" ");
+    pages.push([ids, [...blocked].join(" ")]);
+    blocked.add("a");
+    const isLeftOut = ids !== "e0 e1" && isOut;
+    if (!isOut) return taking(rows)(page);
+    return { swept: nothing, hasAnswers: false, isLeftOut };
+  };
+  const sweep = () => sweepShard(given, end, undefined, work);
+  await sweep();
+  await sweep();
+  expect(pages.splice(0)).toEqual([
+    ["e0 e1", ""],
+    ["e2 e3", "a"],
+    ["e0 e1", ""],
+  ]);
+  expect([...stops]).toEqual([["shard#0", { after: timeText(3), blocked: new Set(["a"]) }]]);
+  isOut = false;
+  await sweep();
+  expect(pages).toEqual([
+    ["e4 e5", "a"],
+    ["e0 e1", ""],
+    ["e2 e3", "a"],
+  ]);
+  expect([rows.length, stops.size]).toEqual([0, 0]);
 });
 
 test("an aborted sweep or a lost claim stops before the next page", async () => {

@@ -44,8 +44,16 @@ export function timeText(ms: number): string {
   return String(ms).padStart(timeDigits, "0");
 }
 
-/** By shard, the row after which a sweep stopped in an outage. The next sweep starts there. */
-export type SweepStops = Map<string, string>;
+/** Place at which a sweep stopped in an outage. The next sweep starts there. */
+export interface SweepStop {
+  /** Sort key of the last row seen. */
+  readonly after: string;
+  /** Ordered groups with rows up to there that stay. */
+  readonly blocked: ReadonlySet<string>;
+}
+
+/** By shard. */
+export type SweepStops = Map<string, SweepStop>;
 
 /** Result of a sweep of the outbox. */
 export interface Swept {
@@ -60,6 +68,8 @@ export interface WorkedPage {
   readonly swept: Swept;
   /** Whether a row was accepted or refused on its own, so that the next page may succeed. */
   readonly hasAnswers: boolean;
+  /** Whether all rows wait for rows before them, so that none was tried. */
+  readonly isLeftOut?: boolean;
 }
 
 const pageSize = 100;
@@ -73,8 +83,8 @@ export interface Sweeping {
   readonly stops: SweepStops;
   readonly signal: AbortSignal | undefined;
   seen(rows: readonly OutboxRow[]): void;
-  /** @param isAfterStop - whether rows before these have not been seen in this sweep. */
-  work(rows: readonly OutboxRow[], isAfterStop: boolean): Promise<WorkedPage>;
+  /** @param blocked - ordered groups with an earlier row that stays. The work adds to them. */
+  work(rows: readonly OutboxRow[], blocked: Set<string>): Promise<WorkedPage>;
 }
 
 /**
@@ -107,7 +117,9 @@ export async function sweepShards(
 
 /**
  * A page on which no row was accepted or refused ends the sweep, so that an outage does not cost a
- * read of all rows. The next sweep starts after that page, which so blocks no other rows.
+ * read of all rows. The next sweep starts after that page, which so blocks no other rows. A page
+ * that is left out moves the stop as well, but the sweep then returns to the first rows: if these
+ * are accepted, the outage has ended.
  */
 async function sweepShard(
   { store, claims, stops, signal, seen, work }: Sweeping,
@@ -122,23 +134,28 @@ async function sweepShard(
     const stop = stops.get(shard);
     stops.delete(shard);
     // From the last stop to the end, then from the start to that stop.
-    let [after, end] = [stop, before];
+    let [after, end, blocked] = [stop?.after, before, new Set(stop?.blocked)];
     for (let isWrapped = stop === undefined; ; ) {
       if (signal?.aborted || claim.isLost()) break;
       const rows = await store.pending(shard, end, pageSize, after);
       if (rows.length > 0) {
         seen(rows);
-        const { swept, hasAnswers } = await work(rows, !isWrapped);
+        const { swept, hasAnswers, isLeftOut } = await work(rows, blocked);
         total = sum(total, swept);
         // A page that is not full may not be the last: a page ends at 1 MB, five large events.
         after = (rows.at(-1) as OutboxRow).sort; // safe: `rows` is not empty
-        if (hasAnswers) continue;
-        stops.set(shard, after);
-        break;
+        if (hasAnswers) {
+          stops.delete(shard);
+          continue;
+        }
+        // The stop behind a page that was left out holds until other rows are accepted.
+        if (!stops.has(shard)) stops.set(shard, { after, blocked });
+        if (!isLeftOut) break;
       }
       if (isWrapped) break;
       isWrapped = true;
-      [after, end] = [undefined, `${stop} `]; // the blank includes the row at `stop`
+      // The blank includes the row at the stop.
+      [after, end, blocked] = [undefined, `${stop?.after} `, new Set()];
     }
   } finally {
     await claim.release();
