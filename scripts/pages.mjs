@@ -20,7 +20,7 @@ const longer = {
 const unlisted = ["docs/README.md", "docs/decisions.md"];
 
 /** Headings of the index, which are the kinds of pages, and the readers that a page can have. */
-const kinds = ["Start", "How-to", "Operate", "Reference", "Concepts"];
+const kinds = ["Start", "Learn", "How-to", "Operate", "Reference", "Concepts"];
 const audiences = ["developers", "operators", "API callers", "everyone"];
 
 /** Files that may name pages. Tests of what reads documents invent some. */

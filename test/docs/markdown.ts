@@ -15,6 +15,13 @@ export const documents: readonly string[] = [
   ...globSync("docs/**/*.md", { cwd: root }).map((path) => path.replaceAll("\\", "/")),
 ].sort();
 
+/** The pages of the tutorial in their order. Their blocks are the steps of one project, which `test/consumer` follows. */
+export const tutorialPages: readonly string[] = [
+  "docs/tutorial.md",
+  "docs/tutorial-events.md",
+  "docs/tutorial-settings.md",
+];
+
 /** A fenced block of a document. */
 export interface CodeBlock {
   readonly document: string;
@@ -32,9 +39,11 @@ export function textOf(document: string): string {
   return readFileSync(join(root, document), "utf8");
 }
 
-/** The fenced blocks of all documents. */
+/** The fenced blocks of all documents but the tutorial. */
 export function allBlocks(): CodeBlock[] {
-  return documents.flatMap((document) => codeBlocks(document, textOf(document)));
+  return documents
+    .filter((document) => !tutorialPages.includes(document))
+    .flatMap((document) => codeBlocks(document, textOf(document)));
 }
 
 /**
