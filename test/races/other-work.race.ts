@@ -1,48 +1,14 @@
 import { buildServer } from "keelson";
-import { type RaceApp, type RaceScenario, raceEverywhere } from "keelson/testing";
-import { afterAll, expect, test } from "vitest";
+import type { RaceApp } from "keelson/testing";
+import { expect } from "vitest";
 import { createBillingFeature } from "../../examples/files/billing.ts";
 import { server } from "../../examples/files/server.ts";
 import { serverInternals } from "../../src/app/server/server.ts";
 import { tenantSources } from "../../src/app/tenants/tenant-source.ts";
 import { eraseTenant } from "../../src/app/tenants/walk.ts";
 import { dynamoTenantRows } from "../../src/aws/stores/tenant-rows.ts";
+import { as, create, filesOf, race } from "./race.ts";
 
-/**
- * Orders of all races together, random ones where a search has fewer. KEELSON_RACE_ORDERS sets another
- * number: a longer search takes more preemptions as well.
- */
-const orders = Number(process.env["KEELSON_RACE_ORDERS"] ?? 5_000);
-
-type Race = Pick<
-  RaceScenario<RaceApp, unknown>,
-  "requests" | "arrange" | "check" | "crashes" | "lostAnswers" | "throttles" | "expiries"
->;
-
-let races = 0;
-let ran = 0;
-const began = performance.now();
-afterAll(() => {
-  const seconds = (performance.now() - began) / 1_000;
-  console.info(`${ran} orders without a race, ${(ran / seconds).toFixed(0)} per second`);
-});
-
-interface FileItem {
-  readonly id: string;
-  readonly name: string;
-}
-const as = (app: RaceApp) => app.as(["admin", "systemAdmin"]);
-const create =
-  (key: string, name = "a.txt") =>
-  (app: RaceApp) =>
-    app.fetch("/files", {
-      ...{ body: { name, sizeMb: 1 }, as: as(app) },
-      headers: { "idempotency-key": key },
-    });
-const filesOf = async (app: RaceApp): Promise<readonly FileItem[]> => {
-  const response = await app.fetch("/files", { as: as(app) });
-  return ((await response.json()) as { items: FileItem[] }).items;
-};
 const statuses = (results: readonly PromiseSettledResult<unknown>[]) =>
   results
     .map((result) => (result.status === "fulfilled" ? (result.value as Response).status : 0))
@@ -62,45 +28,6 @@ const erase = async (app: RaceApp) => {
   const found = tenantSources(serverInternals(server), app.tenantId, {});
   return eraseTenant({ ...found, rows, keep: async () => {}, begun: undefined, isDryRun: false });
 };
-const retried = async (send: () => Promise<Response>): Promise<Response> => {
-  for (let attempt = 0; attempt < 5; attempt += 1) {
-    const response = await send();
-    if (response.status < 500 && response.status !== 409) return response;
-    await new Promise((resolve) => setTimeout(resolve, 40_000)); // of the race's clock
-  }
-  throw new Error("five attempts failed");
-};
-
-const once: Race = {
-  requests: [create("k"), create("k")],
-  check: async (app) => {
-    expect((await retried(() => create("k")(app))).status).toBe(201);
-    expect(await filesOf(app)).toHaveLength(1);
-  },
-};
-function race(name: string, scenario: Race, of = server): void {
-  races += 1;
-  test(`${name} has no race`, async () => {
-    const most = Math.ceil(orders / races);
-    const preemptions = most > 2_000 ? 3 : 2;
-    const found = await raceEverywhere(of, {
-      ...scenario,
-      processes: 2,
-      orders: most,
-      preemptions,
-    });
-    const walks = most - found.orders;
-    await raceEverywhere(of, { ...scenario, processes: 2, orders: 0, walks });
-    ran += found.orders + walks;
-    expect(found.orders).toBeGreaterThan(1);
-  });
-}
-
-race("one write, sent twice,", once);
-race("one write, sent twice, with a crash,", { ...once, crashes: 1 });
-race("one write, sent twice, with a lost answer,", { ...once, lostAnswers: 1 });
-race("one write, sent twice, throttled,", { ...once, throttles: 1 });
-race("one write, sent twice, past its lease,", { ...once, expiries: 1 });
 
 race("two writes", {
   requests: [create("k", "a.txt"), create("l", "b.txt")],
@@ -131,6 +58,19 @@ race("one setting, written twice,", {
     const { items } = (await answer.json()) as { items: { version: number }[] };
     expect(items.map(({ version }) => version)).toEqual([2, 1].slice(2 - done));
     expect(statuses(results).every((status) => status === 200 || status === 409)).toBe(true);
+  },
+});
+
+race("a tenant that is erased during a write", {
+  requests: [erase, create("k")],
+  arrange: async (app) => void (await create("c", "old.txt")(app)),
+  check: async (app, results) => {
+    const [, written] = results;
+    const names = (await filesOf(app)).map(({ name }) => name);
+    expect(names).not.toContain("old.txt");
+    expect(written?.status).toBe("fulfilled");
+    await erase(app);
+    expect([(await erase(app)).state.found, await filesOf(app)]).toEqual([0, []]);
   },
 });
 
@@ -198,16 +138,3 @@ race(
   },
   billing,
 );
-
-race("a tenant that is erased during a write", {
-  requests: [erase, create("k")],
-  arrange: async (app) => void (await create("c", "old.txt")(app)),
-  check: async (app, results) => {
-    const [, written] = results;
-    const names = (await filesOf(app)).map(({ name }) => name);
-    expect(names).not.toContain("old.txt");
-    expect(written?.status).toBe("fulfilled");
-    await erase(app);
-    expect([(await erase(app)).state.found, await filesOf(app)]).toEqual([0, []]);
-  },
-});

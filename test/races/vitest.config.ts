@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+import { alias } from "../../vitest.config.ts";
+
+// What `npm run test:races` runs: thousands of orders of the sample's concurrent work. Its files run at the same time.
+// biome-ignore lint/style/noDefaultExport: vitest takes no other
+export default defineConfig({
+  resolve: { alias },
+  test: {
+    include: ["test/races/*.race.ts"],
+    testTimeout: 1_200_000,
+    hookTimeout: 120_000,
+    pool: "forks",
+    maxWorkers: 2,
+  },
+});
