@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 test("the package has the README, the licence, the changelog and all guides, and no tests", () => {
-  const guides = globSync("docs/*.md", { cwd: join(import.meta.dirname, "../..") })
+  const guides = globSync("docs/**/*.md", { cwd: join(import.meta.dirname, "../..") })
     .map((file) => file.replaceAll("\\", "/"))
     .filter((file) => file !== "docs/decisions.md"); // for who changes keelson
 

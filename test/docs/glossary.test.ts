@@ -1,4 +1,4 @@
-import { dirname } from "node:path";
+import { dirname, posix } from "node:path";
 import { expect, test } from "vitest";
 import { documents, headingAnchors, textOf } from "./markdown.ts";
 
@@ -49,8 +49,7 @@ test("a use in code, a heading or the text of another link needs no link", () =>
 });
 
 function firstUse(page: string, word: string) {
-  const path = dirname(page) === "docs" ? "glossary.md" : glossary;
-  return firstUseIn(textOf(page), word, path);
+  return firstUseIn(textOf(page), word, posix.relative(dirname(page), glossary));
 }
 
 /** Returns whether the first use of a word in prose is a link to its entry; `undefined` without a use. */

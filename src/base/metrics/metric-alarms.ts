@@ -1,4 +1,5 @@
 import type { MetricName } from "./metric-list.ts";
+import type { RunbookPage } from "./runbook.ts";
 
 export type AlarmSubject =
   | "anything"
@@ -20,7 +21,9 @@ interface MetricAlarm {
   /** Number of minutes that must exceed the threshold, out of the latest minutes. */
   readonly minutes: readonly [above: number, of: number];
   readonly of: AlarmSubject;
+  /** One sentence, with its full stop. */
   readonly says: string;
+  readonly page: RunbookPage;
 }
 
 const once = [1, 1] as const;
@@ -33,6 +36,7 @@ const counted = (
   labels: MetricAlarm["labels"],
   of: AlarmSubject,
   says: string,
+  page: RunbookPage,
 ): MetricAlarm => ({
   name,
   metric,
@@ -42,10 +46,15 @@ const counted = (
   minutes: once,
   of,
   says,
+  page,
 });
 
-const givenUp = (kind: string, of: AlarmSubject, says: string) =>
-  counted(`given-up-${kind}`, "keelson.dead_letters", { "keelson.kind": kind }, of, says);
+const givenUp = (
+  kind: string,
+  of: AlarmSubject,
+  says: string,
+  page: RunbookPage = "dead-letters",
+) => counted(`given-up-${kind}`, "keelson.dead_letters", { "keelson.kind": kind }, of, says, page);
 
 export const metricAlarms: readonly MetricAlarm[] = Object.freeze([
   {
@@ -56,51 +65,53 @@ export const metricAlarms: readonly MetricAlarm[] = Object.freeze([
     threshold: 300,
     minutes: lasting,
     of: "outbox",
-    says: "Events wait longer than five minutes in the outbox; event.dispatch_failed has the reason",
+    says: "Events or jobs have been waiting in the outbox for more than five minutes.",
+    page: "late-events",
   },
   givenUp(
     "event",
     "events",
-    "An event was given up; queue.dead_lettered or event.set_aside has the event and the reason",
+    "An event was given up, so at least one consumer has not processed it.",
   ),
+  givenUp("job", "jobs", "A job was given up, so its work is not done."),
+  givenUp("delivery", "jobs", "A delivery was given up, so its receiver did not get it."),
   givenUp(
-    "job",
-    "jobs",
-    "A job was given up; queue.dead_lettered or job.set_aside has the job and the reason",
+    "schedule",
+    "schedules",
+    "A schedule failed on every attempt and waits for its next time.",
+    "schedule-gave-up",
   ),
-  givenUp(
-    "delivery",
-    "jobs",
-    "A delivery was given up; queue.dead_lettered has the delivery and the reason",
-  ),
-  givenUp("schedule", "schedules", "A schedule failed too often; schedule.gave_up has its name"),
   counted(
     "unknown-claims",
     "keelson.claims",
     { "keelson.outcome": "unknown" },
     "anything",
-    "The outcome of a run is unknown; commit_uncertain, completion_failed or a timeout has the run",
+    "It is not known whether a write or a message was processed.",
+    "unknown-commit",
   ),
   counted(
     "unknown-steps",
     "keelson.steps",
     { "keelson.outcome": "unknown" },
     "anything",
-    "The outcome of a step is unknown, and an operator must resolve it with keelson steps; step.unknown has the step",
+    "The outcome of a step, such as a payment, is unknown, and an operator must resolve it.",
+    "stuck-step",
   ),
   counted(
     "walls-hit",
     "keelson.wall.hits",
     {},
     "tenants",
-    "A command tried to reach another tenant's rows; tenant.wall has the command",
+    "Code tried to reach another tenant's rows, and keelson refused the command.",
+    "tenant-wall",
   ),
   counted(
     "lossy-drains",
     "keelson.drains",
     { "keelson.outcome": "lossy" },
     "anything",
-    "A process ended before it closed all its resources; shutdown.completed and shutdown.close_failed list them",
+    "A process ended before its work was finished or its resources were closed.",
+    "lossy-shutdown",
   ),
   {
     name: "stale-config",
@@ -110,6 +121,7 @@ export const metricAlarms: readonly MetricAlarm[] = Object.freeze([
     threshold: 0,
     minutes: lasting,
     of: "config",
-    says: "Configuration is older than allowed because the store fails; config.stale has the reason",
+    says: "Servers use old configuration because they cannot read the configuration table.",
+    page: "configuration-unavailable",
   },
 ]);

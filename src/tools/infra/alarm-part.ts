@@ -1,3 +1,4 @@
+import { alarmDescription, type RunbookPage } from "../../base/metrics/runbook.ts";
 import { functionIds } from "./function-part.ts";
 import { namePrefix } from "./parameters.ts";
 import { logicalId, ref, resource, substituted, type Value, type Values } from "./template.ts";
@@ -5,7 +6,9 @@ import { logicalId, ref, resource, substituted, type Value, type Values } from "
 export interface Alarm {
   /** In kebab case: `dead-events`. */
   readonly name: string;
+  /** One sentence, with its full stop. */
   readonly says: string;
+  readonly page: RunbookPage;
   readonly metric: readonly [namespace: Value, name: string];
   /** Default: the whole account and region. */
   readonly of?: Values;
@@ -21,6 +24,7 @@ export const ownNamespace = substituted(namePrefix);
 export function alarmPart({
   name,
   says,
+  page,
   metric: [Namespace, MetricName],
   of,
   statistic = "Sum",
@@ -29,7 +33,7 @@ export function alarmPart({
 }: Alarm) {
   return resource(logicalId(name, "Alarm"), "AWS::CloudWatch::Alarm", {
     AlarmName: substituted(`${namePrefix}-${name}`),
-    AlarmDescription: says,
+    AlarmDescription: alarmDescription(says, page),
     Namespace,
     MetricName,
     Dimensions: of && Object.entries(of).map(([Name, Value]) => ({ Name, Value })),

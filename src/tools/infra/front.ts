@@ -15,5 +15,5 @@ export interface Front {
   readonly eventKind: FunctionKind;
   readonly parts: (functions: readonly NeededFunction[], basePath: string) => TemplatePart[];
   /** The alarm for failed requests. */
-  readonly errors: Pick<Alarm, "says" | "metric" | "of">;
+  readonly errors: Pick<Alarm, "says" | "page" | "metric" | "of">;
 }

@@ -16,7 +16,8 @@ export const httpFront: Front = {
   eventKind: eventFunction(),
   parts: apiParts,
   errors: {
-    says: "Requests fail: errors and throttles of the functions behind the API among them",
+    says: "Requests fail with a 5xx status.",
+    page: "server-errors",
     metric: ["AWS/ApiGateway", "5xx"],
     of: { ApiId: ref(apiId) },
   },

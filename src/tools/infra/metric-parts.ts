@@ -6,6 +6,7 @@ import {
   type MetricName,
   metricList,
 } from "../../base/metrics/metric-list.ts";
+import type { RunbookPage } from "../../base/metrics/runbook.ts";
 import {
   type Alarm,
   alarmPart,
@@ -42,7 +43,8 @@ export function alarmParts(
     ...queuesOf(needs).map(
       (queue): Alarm => ({
         name: `dead-${queue.kind}`,
-        says: "A message reached a dead-letter queue; queue.dead_lettered has the message and the reason",
+        says: "A message is in a dead-letter queue, so its work is not done.",
+        page: "dead-letters",
         metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"],
         of: { QueueName: place.deadQueueName(queue) },
         statistic: "Maximum",
@@ -53,7 +55,8 @@ export function alarmParts(
     ...events.map(
       (one): Alarm => ({
         name: `${one.name}-errors`,
-        says: `The function ${one.name} does not start, or runs out of time`,
+        says: `The function ${one.name} does not start, crashes or runs out of time.`,
+        page: "function-errors",
         metric: ["AWS/Lambda", "Errors"],
         of: ofFunction(one),
       }),
@@ -63,7 +66,8 @@ export function alarmParts(
     ...outbox.filter(isStream).map(
       (one): Alarm => ({
         name: `${one.name}-age`,
-        says: "The stream of the outbox is read late, so events are late",
+        says: "The stream of the outbox is read late, so events are late.",
+        page: "late-events",
         metric: ["AWS/Lambda", "IteratorAge"],
         of: ofFunction(one),
         statistic: "Maximum",
@@ -85,7 +89,8 @@ const isOfRequests = ({ calledBy }: NeededFunction) => calledBy === "requests";
 
 const throttles: Alarm = {
   name: "throttles",
-  says: "Lambda throttles functions; the limit and this metric cover all functions of the account in the region",
+  says: "Lambda throttles functions of this account in this region.",
+  page: "throttling",
   metric: ["AWS/Lambda", "Throttles"],
 };
 
@@ -102,7 +107,8 @@ function leftParts({ name }: NeededFunction) {
     ),
     alarmPart({
       name: metric,
-      says: "A sweep could not send rows of the outbox; event.dispatch_failed or job.dispatch_failed has the reason",
+      says: "Events or jobs are still in the outbox after a sweep.",
+      page: "late-events",
       metric: [ownNamespace, metric],
       statistic: "Maximum",
     }),
@@ -115,6 +121,7 @@ type LineAlarm = readonly [
   line: string,
   isOf: (one: NeededFunction) => boolean,
   says: string,
+  page: RunbookPage,
 ];
 
 const does =
@@ -128,35 +135,39 @@ const lineAlarms: readonly LineAlarm[] = [
     "events-set-aside",
     "event.set_aside",
     isOfOutbox,
-    "The bus permanently refuses an event; event.set_aside has the event and the reason",
+    "The bus permanently refuses an event, so no consumer gets it.",
+    "set-aside",
   ],
   [
     "jobs-set-aside",
     "job.set_aside",
     does("send-due"),
-    "The queue permanently refuses a due job; job.set_aside has the job and the reason",
+    "The queue permanently refuses a job that is due, so its work is not done.",
+    "set-aside",
   ],
   [
     "schedules-given-up",
     "schedule.gave_up",
     ({ name }) => name === "schedule",
-    "A schedule failed too often; schedule.gave_up has its name",
+    "A schedule failed on every attempt and waits for its next time.",
+    "schedule-gave-up",
   ],
   [
     "steps-unknown",
     "step.unknown",
     does("steps"),
-    "The outcome of a step is unknown, and an operator must resolve it with keelson steps; step.unknown has the step",
+    "The outcome of a step, such as a payment, is unknown, and an operator must resolve it.",
+    "stuck-step",
   ],
 ];
 
-function lineParts(all: readonly NeededFunction[], [name, line, isOf, says]: LineAlarm) {
+function lineParts(all: readonly NeededFunction[], [name, line, isOf, says, page]: LineAlarm) {
   const functions = all.filter(isOf);
   if (functions.length === 0) return [];
   const idOf = (one: NeededFunction) => `${logicalId(name, "In")}${functionIds(one.name).id}Metric`;
   return [
     ...functions.map((one) => metricPart(idOf(one), one.name, ownLine(lineOf(line)), name, "1")),
-    alarmPart({ name, says, metric: [ownNamespace, name], minutes: [1, 1] }),
+    alarmPart({ name, says, page, metric: [ownNamespace, name], minutes: [1, 1] }),
   ];
 }
 
@@ -187,7 +198,8 @@ export function limitedAlarm({ options }: DeclaredServer, limited: number | unde
   return [
     alarmPart({
       name: "rate-limited",
-      says: "Rate limits refuse many requests; rate.limited has the limit and the tenant",
+      says: "Rate limits refuse many requests.",
+      page: "flooding-tenant",
       metric: [ownNamespace, "keelson.rate_limited" satisfies MetricName],
       of: { service: serviceOf(options) },
       threshold: limited,

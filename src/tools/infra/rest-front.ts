@@ -43,7 +43,8 @@ export function restFront(isStreaming: boolean): Front {
     eventKind: eventFunction(),
     parts: (functions, basePath) => apiParts(functions, basePath, isStreaming),
     errors: {
-      says: "Requests fail: errors and throttles of the functions behind the API among them",
+      says: "Requests fail with a 5xx status.",
+      page: "server-errors",
       metric: ["AWS/ApiGateway", "5XXError"],
       of: { ApiName: substituted(namePrefix) },
     },

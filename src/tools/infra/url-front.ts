@@ -31,7 +31,8 @@ export function urlFront(isStreaming: boolean): Front {
         .filter(({ calledBy }) => calledBy === "requests")
         .flatMap((one) => urlParts(one, isStreaming)),
     errors: {
-      says: "Requests fail: errors and throttles of the function behind the URL among them",
+      says: "Requests fail with a 5xx status.",
+      page: "server-errors",
       metric: ["AWS/Lambda", "Url5xxCount"],
       of: { FunctionName: ref(functionIds("http").lambda) },
     },

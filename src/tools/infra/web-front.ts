@@ -83,7 +83,8 @@ export const webFront: Front = {
     ),
   ],
   errors: {
-    says: "Requests fail, or the Web Function does not start; request.failed, server.start_failed or platform.initReport has the reason",
+    says: "Requests fail with a 5xx status, or the Web Function does not start.",
+    page: "server-errors",
     metric: [ownNamespace, errorsMetric],
   },
 };
