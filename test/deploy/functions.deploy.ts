@@ -384,6 +384,7 @@ const onlySometimes: Readonly<Record<string, string>> = {
   "ssm:GetParametersByPath config/*":
     "IAM takes a path for the path itself, or for what is below it",
   "dynamodb:BatchGetItem config": "`ctx.config` of a consumer, and the secret of a webhook",
+  "dynamodb:Query config": "`ctx.config` with eight or more keys of a feature",
   "dynamodb:PutItem outbox": "sets aside an event that the bus refuses for good",
   "sqs:ChangeMessageVisibility jobs.fifo": "hides a job that failed, for a while",
   "sqs:SendMessage jobs.fifo": "`ctx.enqueue` of any write, consumer or job",

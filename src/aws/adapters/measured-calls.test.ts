@@ -37,12 +37,14 @@ test("measures a call by its operation, and by the name of its error if it fails
 
 test("measures rows read without the SDK in the same way, except those that the SDK then reads", async () => {
   const { metrics, values } = recordedMetrics();
-  const answers = [[{}], undefined];
+  const answers = [[{}], [], undefined];
   const rows = measureCalls(metrics).rows({ read: async () => answers.shift() });
 
-  expect(await rows.read("t", [], false)).toEqual([{}]);
-  expect(await rows.read("t", [], false)).toBeUndefined();
+  expect(await rows.read("t", { operation: "BatchGetItem", input: {} })).toEqual([{}]);
+  expect(await rows.read("t", { operation: "Query", input: {} })).toEqual([]);
+  expect(await rows.read("t", { operation: "Query", input: {} })).toBeUndefined();
   expect(values.map(([series]) => series)).toEqual([
     "db.client.operation.duration aws.dynamodb BatchGetItem",
+    "db.client.operation.duration aws.dynamodb Query",
   ]);
 });

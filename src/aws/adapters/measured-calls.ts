@@ -29,10 +29,10 @@ export function measureCalls(metrics: Metrics) {
       ),
     /** Measures successful reads. The SDK repeats failed reads, and `client` measures those. */
     rows: (rows: EarlyRows): EarlyRows => ({
-      read: async (...given) => {
+      read: async (tableName, call) => {
         const startMs = performance.now();
-        const items = await rows.read(...given);
-        if (items !== undefined) note("BatchGetItem", startMs);
+        const items = await rows.read(tableName, call);
+        if (items !== undefined) note(call.operation, startMs);
         return items;
       },
     }),

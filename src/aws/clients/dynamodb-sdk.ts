@@ -8,6 +8,7 @@ export {
   DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
+  QueryCommand as ItemQueryCommand,
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
 export {

@@ -1,9 +1,13 @@
 import type { IncomingMessage } from "node:http";
-import type { RowAddress } from "../../parts/config/read/rows.ts";
 import type { LeanSettings } from "./lean-settings.ts";
 import { signedHeaders } from "./signature.ts";
 
 export type LeanRows = ReturnType<typeof createLeanRows>;
+
+interface LeanCall {
+  readonly operation: "BatchGetItem" | "Query";
+  readonly input: object;
+}
 
 export function createLeanRows(
   settings: LeanSettings,
@@ -42,19 +46,13 @@ export function createLeanRows(
     /** Returns `undefined` once a response was not plain, complete and in time, and ever after. */
     read: async (
       tableName: string,
-      addresses: readonly RowAddress[],
-      consistent: boolean,
+      { operation, input }: LeanCall,
     ): Promise<Item[] | undefined> => {
       if (isOver) return undefined;
-      const Keys = addresses.map(({ partition, key }) => ({
-        pk: { S: partition },
-        sk: { S: key },
-      }));
-      const RequestItems = { [tableName]: { Keys, ConsistentRead: consistent } };
-      const body = JSON.stringify({ RequestItems });
+      const body = JSON.stringify(input);
       const headers = {
         "content-type": "application/x-amz-json-1.0",
-        "x-amz-target": "DynamoDB_20120810.BatchGetItem",
+        "x-amz-target": `DynamoDB_20120810.${operation}`,
         host: endpoint.host,
         "content-length": String(Buffer.byteLength(body)),
       };
@@ -83,15 +81,18 @@ function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boole
 
 function itemsOf(bytes: Buffer, tableName: string): Item[] {
   // Safe: any other form throws, here or in `readItem`.
-  const { Responses, UnprocessedKeys } = JSON.parse(bytes.toString()) as {
-    readonly Responses: Readonly<Record<string, readonly Record<string, AttributeValue>[]>>;
+  const { Responses, Items, UnprocessedKeys, LastEvaluatedKey } = JSON.parse(bytes.toString()) as {
+    readonly Responses: Readonly<Record<string, StoredItems>>;
+    readonly Items?: StoredItems;
     readonly UnprocessedKeys?: object;
+    readonly LastEvaluatedKey?: object;
   };
-  if (Object.keys(UnprocessedKeys ?? {}).length > 0)
-    throw new Error("DynamoDB left keys unprocessed");
-  return (Responses[tableName] ?? []).map(readItem);
+  if (Object.keys({ ...UnprocessedKeys, ...LastEvaluatedKey }).length > 0)
+    throw new Error("DynamoDB left rows");
+  return (Items ?? Responses[tableName] ?? []).map(readItem);
 }
 
+type StoredItems = readonly Readonly<Record<string, AttributeValue>>[];
 type AttributeValue = Readonly<Record<string, unknown>>;
 type Item = Record<string, unknown>;
 

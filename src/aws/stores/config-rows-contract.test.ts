@@ -17,11 +17,14 @@ afterEach(() => {
 });
 
 interface Call {
+  /** Of a Query, all keys from the first to the last. */
   readonly keys: readonly {
     readonly pk: { readonly S: string };
     readonly sk: { readonly S: string };
   }[];
   readonly consistent: boolean;
+  /** Of a Query. */
+  readonly limit: number | undefined;
   /** From 1. */
   readonly number: number;
   readonly request: IncomingMessage;
@@ -29,14 +32,15 @@ interface Call {
 
 type Store = (response: ServerResponse, call: Call) => void;
 
-/** A store that answers a BatchGetItem as `answer` does, and who reads it: by the SDK alone, or first without it. */
+/** A store that answers each call as `answer` does, and its reader: by the SDK alone, or first without it. */
 async function readerOf(isLean: boolean, answer: Store, timeoutMs?: number) {
   const calls: Call[] = [];
   const http = createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += chunk;
-    const { Keys: keys, ConsistentRead: consistent } = JSON.parse(body).RequestItems.config;
-    const call = { keys, consistent, number: calls.length + 1, request };
+    const input = JSON.parse(body);
+    const { Keys: keys = [], ConsistentRead: consistent } = input.RequestItems?.config ?? input;
+    const call = { keys, consistent, number: calls.length + 1, request, limit: input.Limit };
     calls.push(call);
     answer(response, call);
   }).listen(0, "127.0.0.1");
@@ -68,8 +72,8 @@ async function readerOf(isLean: boolean, answer: Store, timeoutMs?: number) {
 }
 
 const at = (key: string): RowAddress => ({ partition: "config#system", key });
-const row = (key: string, value: unknown = key) =>
-  marshall({ pk: "config#system", sk: key, value, version: 1 });
+const row = (key: string, value: unknown = key, partition = "config#system") =>
+  marshall({ pk: partition, sk: key, value, version: 1 });
 
 function send(
   response: ServerResponse,
@@ -121,24 +125,51 @@ describe.each([
       { sealed: 1, data: "…" },
       new Set(["a"]),
     ];
+    const rowsOf = values.map((value, index) => row(`k${index}`, value));
     const store = await readerOf(isLean, (response) =>
-      send(response, {
-        Responses: { config: values.map((value, index) => row(`k${index}`, value)) },
-      }),
+      send(response, { Responses: { config: rowsOf }, Items: rowsOf }),
     );
     const rows = await store.read(values.map((_value, index) => at(`k${index}`)));
 
     expect(rows.map((found) => found?.value)).toEqual(values);
   });
 
-  test("are requested in chunks of a hundred", async () => {
-    const store = await readerOf(isLean, all);
-    const rows = await store.read(Array.from({ length: 250 }, (_, index) => at(`k${index}`)));
-
-    expect(store.calls.map(({ keys }) => keys.length)).toEqual([100, 100, 50]);
-    expect(rows.map((found) => found?.value)).toEqual(
-      Array.from({ length: 250 }, (_, index) => `k${index}`),
+  test("are requested in chunks of a hundred if their partitions differ", async () => {
+    const store = await readerOf(isLean, (response, { keys }) =>
+      send(response, { Responses: { config: keys.map(({ pk }) => row("a", pk.S, pk.S)) } }),
     );
+    const partitions = Array.from({ length: 250 }, (_, index) => `config#tenant#t${index}`);
+    const rows = await store.read(partitions.map((partition) => ({ partition, key: "a" })));
+
+    expect(store.calls.map(({ keys }) => keys.length).sort()).toEqual([100, 100, 50]);
+    expect(rows.map((found) => found?.value)).toEqual(partitions);
+  });
+
+  test("of many keys in one partition come from one Query, which leaves rows of other keys out", async () => {
+    const store = await readerOf(isLean, (response) =>
+      send(response, { Items: [row("k1"), row("k12-undeclared"), row("k9")] }),
+    );
+    const keys = Array.from({ length: 10 }, (_, index) => at(`k${index}`));
+    const rows = await store.read(keys, { consistent: false });
+
+    expect(rows.map((found) => found?.value)).toEqual(
+      keys.map(({ key }) => (["k1", "k9"].includes(key) ? key : undefined)),
+    );
+    expect(store.calls).toMatchObject([{ keys: [], consistent: false, limit: 20 }]);
+    expect(store.bySdk()).toBe(isLean ? 0 : 1);
+  });
+
+  test("that a Query did not reach are read afterwards", async () => {
+    const store = await readerOf(isLean, (response, { keys, limit }) => {
+      if (limit === undefined) return all(response, { keys } as Call);
+      const found = { Items: [row("k0"), row("k1"), row("k1-a"), row("k1-b")] };
+      return send(response, { ...found, LastEvaluatedKey: { pk: { S: "" }, sk: { S: "k1-b" } } });
+    });
+    const keys = Array.from({ length: 10 }, (_, index) => at(`k${index}`));
+    const rows = await store.read(keys);
+
+    expect(rows.map((found) => found?.value)).toEqual(keys.map(({ key }) => key));
+    expect(store.calls.map(({ keys }) => keys.length)).toEqual(isLean ? [0, 0, 8] : [0, 8]);
   });
 
   test("are read consistently unless requested otherwise", async () => {
@@ -250,7 +281,9 @@ describe("a lean request", () => {
     });
     opened.push(lean.close, () => https.close());
 
-    expect(await lean.read("config", [at("a")], true)).toBeUndefined();
+    expect(
+      await lean.read("config", { operation: "Query", input: { TableName: "config" } }),
+    ).toBeUndefined();
     expect(requests).toEqual([]);
   });
 

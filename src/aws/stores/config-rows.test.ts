@@ -1,3 +1,4 @@
+import type { BatchGetItemCommandInput, QueryCommandInput } from "@aws-sdk/client-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { expect, test } from "vitest";
 import { allConfigRows, dynamoConfigRows } from "./config-rows.ts";
@@ -32,16 +33,73 @@ test("returns rows in the requested order, with undefined for absent ones", asyn
   expect(rows.map((row) => row?.value)).toEqual(["a", undefined, "b"]);
 });
 
-test("requests more than a hundred keys in chunks", async () => {
-  const store = database((keys) => ({ Responses: { config: keys.map(({ sk }) => item(sk.S)) } }));
-  const rows = await dynamoConfigRows(store.database, "config").read(
-    Array.from({ length: 250 }, (_, index) => address(`k${index}`)),
-  );
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-  expect(store.asked).toEqual([100, 100, 50]);
-  expect(rows.map((row) => row?.value)).toEqual(
-    Array.from({ length: 250 }, (_, index) => `k${index}`),
+/** A partition whose Query ends a page after `perPage` rows. */
+function partition(stored: readonly string[], perPage: number) {
+  const calls: string[] = [];
+  const send = async ({
+    input,
+  }: {
+    readonly input: QueryCommandInput & BatchGetItemCommandInput;
+  }) => {
+    const { RequestItems, ExpressionAttributeValues: values, Limit = 0 } = input;
+    if (RequestItems !== undefined) {
+      const keys = (RequestItems["config"]?.Keys ?? []).map(({ sk }) => sk?.S ?? "");
+      calls.push(`BatchGetItem ${keys.length}`);
+      const found = keys.filter((key) => stored.includes(key));
+      return { Responses: { config: found.map(item) } };
+    }
+    const [first, last] = [values?.[":first"]?.S ?? "", values?.[":last"]?.S ?? ""];
+    const range = stored.toSorted().filter((key) => key >= first && key <= last);
+    const page = range.slice(0, Math.min(perPage, Limit));
+    calls.push(`Query ${page.length}`);
+    const end = page.length < range.length ? { sk: { S: page.at(-1) } } : undefined;
+    return { Items: page.map(item), LastEvaluatedKey: end };
+  };
+  return { calls, database: { send } as never };
+}
+
+test.each([
+  ["three keys by a batch", 3, ["BatchGetItem 3"]],
+  ["four keys by a Query", 4, ["Query 4"]],
+  ["a hundred keys by a Query of each page", 100, ["Query 40", "Query 40", "Query 20"]],
+  ["what few keys a page leaves by a batch", 42, ["Query 40", "BatchGetItem 2"]],
+])("reads %s", async (_what, count, calls) => {
+  const keys = numbers(count).map((n) => `k${n + 100}`);
+  const store = partition(keys, 40);
+  const rows = await dynamoConfigRows(store.database, "config").read(keys.map(address));
+
+  expect(rows.map((row) => row?.value)).toEqual(keys);
+  expect(store.calls).toEqual(calls);
+});
+
+test("evaluates at most two rows per key, however many rows of undeclared keys a partition has", async () => {
+  const undeclared = numbers(10_000).map((n) => `k100-${n}`);
+  const keys = numbers(10).map((n) => `k${n + 100}`);
+  const store = partition([...undeclared, ...keys], Infinity);
+  const rows = await dynamoConfigRows(store.database, "config").read(keys.map(address));
+
+  expect(rows.map((row) => row?.value)).toEqual(keys);
+  expect(store.calls).toEqual(["Query 20", "BatchGetItem 9"]);
+});
+
+test("reads partitions at the same time, up to 25", async () => {
+  let [running, most] = [0, 0];
+  const send = async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await Promise.resolve();
+    running -= 1;
+    return {};
+  };
+  const addresses = numbers(60).flatMap((n) =>
+    numbers(4).map((key) => ({ partition: `config#tenant#t${n}`, key: `k${key}` })),
   );
+  const rows = await dynamoConfigRows({ send } as never, "config").read(addresses);
+
+  expect(rows).toEqual(addresses.map(() => undefined));
+  expect(most).toBe(25);
 });
 
 test("requests unprocessed keys again after a pause, and never treats them as absent", async () => {

@@ -1,82 +1,48 @@
-import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../../parts/config/read/rows.ts";
 import type { EarlyRows } from "../light/light-database.ts";
+import { callsOf, type RowsCall } from "./config-row-calls.ts";
+import type { Sender } from "./config-row-reads.ts";
 import { tableOf } from "./table.ts";
 
-const maxKeysPerCall = 100;
-const maxAttempts = 8;
+/**
+ * Number of keys in one partition from which a Query reads them: one level of the cascade, instead of
+ * all levels in a BatchGetItem. At a cold start each call makes a connection, which takes time.
+ */
+const fewestPerQuery = { warm: 4, cold: 8 };
+const mostCallsAtOnce = 25;
 
 /** `early` reads without the SDK and is tried first. */
 export function dynamoConfigRows(
   database: Database,
   tableName: string,
-  { wait = backOff, early }: Partial<Pick<Source, "wait" | "early">> = {},
+  { wait, early }: { wait?: Sender["wait"]; early?: EarlyRows | undefined } = {},
 ): ConfigRowReader {
+  const fewest = early === undefined ? fewestPerQuery.warm : fewestPerQuery.cold;
   return {
     read: async (addresses, { consistent = true } = {}) => {
-      const source = { database, tableName, wait, early, consistent };
+      const options = { tableName, consistent, fewestPerQuery: fewest };
       const rows = new Map<string, ConfigRow>();
-      for (let start = 0; start < addresses.length; start += maxKeysPerCall)
-        await readChunk(source, addresses.slice(start, start + maxKeysPerCall), rows);
+      const send = async (call: RowsCall) => {
+        const items =
+          (await early?.read(tableName, call)) ??
+          (await (
+            await import("./config-row-reads.ts")
+          ).sendRowsCall({ database, wait }, call, options));
+        for (const item of items) {
+          // Safe: the resolver checks value and version against the declaration before it uses a row.
+          rows.set(identity(item["pk"], item["sk"]), item as unknown as ConfigRow);
+        }
+      };
+      const calls = callsOf(addresses, options);
+      while (calls.length > 0) await Promise.all(calls.splice(0, mostCallsAtOnce).map(send));
       return addresses.map(({ partition, key }) => rows.get(identity(partition, key)));
     },
   };
 }
 
-interface Source {
-  readonly database: Database;
-  readonly tableName: string;
-  /** Waits before a retry. The first has number 1. */
-  readonly wait: (attempt: number) => Promise<void>;
-  readonly early: EarlyRows | undefined;
-  readonly consistent: boolean;
-}
-
-/** Requests keys again that DynamoDB left unprocessed: their rows may exist. */
-async function readChunk(
-  { database, tableName, wait, early, consistent }: Source,
-  addresses: readonly RowAddress[],
-  rows: Map<string, ConfigRow>,
-): Promise<void> {
-  const items = await early?.read(tableName, addresses, consistent);
-  if (items !== undefined) return keep(items, rows);
-  const { BatchGetItemCommand, unmarshall } = await import("../clients/dynamodb-sdk.ts");
-  let keys: Record<string, AttributeValue>[] = addresses.map(({ partition, key }) => ({
-    pk: { S: partition },
-    sk: { S: key },
-  }));
-  for (let attempt = 0; keys.length > 0; attempt++) {
-    if (attempt === maxAttempts) {
-      throw new Error(
-        `DynamoDB left ${keys.length} configuration rows unprocessed after ${maxAttempts} attempts; look for throttling of ${tableName}`,
-      );
-    }
-    if (attempt > 0) await wait(attempt);
-    const RequestItems = { [tableName]: { Keys: keys, ConsistentRead: consistent } };
-    const { Responses = {}, UnprocessedKeys = {} } = await database.send(
-      new BatchGetItemCommand({ RequestItems }),
-    );
-    const found = (Responses[tableName] ?? []).map((stored) => unmarshall(stored));
-    keep(found, rows);
-    keys = UnprocessedKeys[tableName]?.Keys ?? [];
-  }
-}
-
-function keep(items: readonly Record<string, unknown>[], rows: Map<string, ConfigRow>): void {
-  for (const item of items) {
-    // Safe: the resolver checks value and version against the declaration before it uses a row.
-    rows.set(identity(String(item["pk"]), String(item["sk"])), item as unknown as ConfigRow);
-  }
-}
-
-function identity(partition: string, key: string): string {
+function identity(partition: unknown, key: unknown): string {
   return JSON.stringify([partition, key]);
-}
-
-function backOff(attempt: number): Promise<void> {
-  const limitMs = Math.min(1_000, 25 * 2 ** attempt);
-  return new Promise((resolve) => setTimeout(resolve, Math.random() * limitMs));
 }
 
 /**

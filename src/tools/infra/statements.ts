@@ -84,7 +84,7 @@ const enqueue: Grant = [
 const sweep: Grant = ["SweepOutbox", dynamodb("DeleteItem", "PutItem", "Query"), outbox];
 
 const grants: Readonly<Record<Duty, readonly Grant[]>> = {
-  "read-config": [["ReadConfig", dynamodb("BatchGetItem"), config]],
+  "read-config": [["ReadConfig", dynamodb("BatchGetItem", "Query"), config]],
   // A row with its history. Keys are rotated with a person's role.
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
   // The first write after a rename replaces the former key's row, or checks that it does not exist.

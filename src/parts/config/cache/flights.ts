@@ -23,7 +23,7 @@ export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 
 export const abandonMs = 2_000;
 
-/** DynamoDB's limit for BatchGetItem. */
+/** DynamoDB's limit for BatchGetItem. More rows make a flight only if one page has them. */
 const rowsPerFlight = 100;
 
 /** A failed call that took this long leads to an equal pause: an outage then slows few reads. */
