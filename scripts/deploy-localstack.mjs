@@ -75,7 +75,7 @@ async function create(stack, template, parameters) {
   try {
     const capabilities = { "Capabilities.member.1": "CAPABILITY_IAM" };
     await cloudFormation(stack, "CreateStack", {
-      TemplateBody: JSON.stringify(template, withoutNames),
+      TemplateBody: JSON.stringify(template, withoutTexts),
       ...capabilities,
       ...Object.fromEntries(given),
     });
@@ -86,9 +86,12 @@ async function create(stack, template, parameters) {
   }
 }
 
-/** Leaves out the names of statements: a template that is sent, not read from a bucket, has at most 51,200 bytes. */
-function withoutNames(name, value) {
-  return name === "Sid" ? undefined : value;
+/** What only people read. */
+const texts = ["Sid", "Description", "AlarmDescription", "ConstraintDescription"];
+
+/** A template that is sent, not read from a bucket, has at most 51,200 bytes. */
+function withoutTexts(name, value) {
+  return texts.includes(name) ? undefined : value;
 }
 
 /** The names of what was made, by logical IDs. */

@@ -205,6 +205,18 @@ export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
       },
     });
 
+    // On Monday morning in the tenant's own time zone, so that people read it at work.
+    r.schedule("storage.remind", {
+      cron: "0 8 * * MON",
+      for: "tenants",
+      handler: async (ctx) => {
+        const { used: usedMb, limit: quotaMb } = await storage.get(ctx);
+        if (usedMb < quotaMb * 0.9) return;
+        const text = "the storage is almost full";
+        await ctx.delivery.send("log", { text, usedMb, quotaMb });
+      },
+    });
+
     for (const write of [create, remove]) {
       r.hook(write, {
         before: async (ctx) => {

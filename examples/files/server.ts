@@ -16,6 +16,8 @@ export const createServer = (...more: readonly Feature[]) =>
     features: [files, billing, ...more],
     // People sign in with tokens; scripts and scanners of a tenant call with its API keys.
     auth: { apiKeys: true },
+    // Operators suspend tenants who do not pay, and each tenant gets its reminders by its own clock.
+    tenants: true,
     openapi: { title: "Files", version: "1.0.0" },
     // Webhooks are signed with the secret that the tenant has set.
     delivery: { webhook: { secret: files.config.webhookSecret } },

@@ -14,6 +14,8 @@ import {
   SQSClient,
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
+import { dynamoTenants } from "../../src/aws/stores/tenant-store.ts";
 import { signToken } from "../../src/base/identity/token.ts";
 import { describeGeneratedRoles } from "../iam/generated-roles.ts";
 import { type EmulatedFunction, startFunction } from "./emulated-function.ts";
@@ -331,20 +333,28 @@ test("the function for the outbox dispatches older events", async () => {
   expect(await isInOutbox(key)).toBe(false);
 });
 
-test("the function for schedules fires a due schedule once, and its job charges", async () => {
+test("the function for schedules fires due schedules once, and their jobs run", async () => {
   const lambda = await functionNamed("schedule");
   expect(await lambda.invoke({})).toEqual({ fired: 0, failed: 0 }); // it is seen for the first time
-  await lookedLast(Date.now() - 40 * 86_400_000);
+  const longAgoMs = Date.now() - 40 * 86_400_000;
+  await lookedLast(longAgoMs);
+  await registeredSince(longAgoMs, "acme");
 
-  expect(await lambda.invoke({})).toEqual({ fired: 1, failed: 0 });
+  expect(await lambda.invoke({})).toEqual({ fired: 2, failed: 0 });
   expect(await lambda.invoke({})).toEqual({ fired: 0, failed: 0 });
-  const [job] = await received("jobs.fifo", ({ Body = "" }) =>
-    Body.includes("billing.plan.charge"),
-  );
   const queue = await functionNamed("queue");
-  expect(await queue.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({
-    batchItemFailures: [],
-  });
+  const names = ["billing.plan.charge", "files.storage.remind"];
+  const isOneOf = ({ Body = "" }: Message) => names.some((name) => Body.includes(name));
+  const jobs = await received("jobs.fifo", isOneOf, 2);
+  const sent = jobs.map(({ Body = "" }) => JSON.parse(Body));
+  expect(sent.map(({ name, tenantId }) => `${name} ${tenantId}`).sort()).toEqual(
+    names.map((name) => `${name} acme`),
+  );
+  for (const job of jobs) {
+    expect(await queue.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({
+      batchItemFailures: [],
+    });
+  }
   const [message] = await received("jobs.fifo", ({ Body = "" }) =>
     Body.includes("the plan was charged"),
   );
@@ -380,6 +390,7 @@ const onlySometimes: Readonly<Record<string, string>> = {
   "dynamodb:UpdateItem outbox": "marks a job that is due before it is sent",
   "dynamodb:GetItem once":
     "reads a duplicate's claim, the parts of a large answer, or what an API key is",
+  "dynamodb:Query once": "`server.tenants.list` in any handler",
   "dynamodb:DeleteItem once": "releases the claim of a handler that fails",
   "ssm:GetParametersByPath config/*":
     "IAM takes a path for the path itself, or for what is below it",
@@ -620,7 +631,11 @@ function queueUrl(queue: string): string {
 }
 
 /** The first messages of a queue that fit; what else comes is hidden for a while, as for any other consumer. */
-async function received(queue: string, fits: (message: Message) => boolean): Promise<Message[]> {
+async function received(
+  queue: string,
+  fits: (message: Message) => boolean,
+  count = 1,
+): Promise<Message[]> {
   const found: Message[] = [];
   await expect
     .poll(
@@ -637,7 +652,7 @@ async function received(queue: string, fits: (message: Message) => boolean): Pro
       },
       { timeout: 30_000, message: `a message in ${queue}` },
     )
-    .toBeGreaterThan(0);
+    .toBeGreaterThanOrEqual(count);
   return found;
 }
 
@@ -684,16 +699,24 @@ async function leftInOutbox(ageMs: number) {
   return key;
 }
 
-/** Makes it long ago that the sample's only schedule fired last. */
+/** Makes it long ago that schedules were looked at. */
 async function lookedLast(atMs: number): Promise<void> {
   const TableName = `${prefix}-once`;
   const { Items = [] } = await dynamodb.send(
     new ScanCommand({ TableName, FilterExpression: "attribute_exists(lastMs)" }),
   );
-  expect(Items).toHaveLength(1);
-  await dynamodb.send(
-    new PutItemCommand({ TableName, Item: { ...Items[0], lastMs: { N: String(atMs) } } }),
-  );
+  expect(Items.map(({ sk }) => sk?.S).sort()).toEqual(["fires", "first-look"]);
+  for (const Item of Items)
+    await dynamodb.send(
+      new PutItemCommand({ TableName, Item: { ...Item, lastMs: { N: String(atMs) } } }),
+    );
+}
+
+async function registeredSince(createdMs: number, tenantId: string): Promise<void> {
+  const database = await openDatabase(account);
+  const store = dynamoTenants(database, `${prefix}-once`);
+  expect(await store.add({ tenantId, timeZone: "UTC", createdMs })).toBe(true);
+  database.destroy();
 }
 
 async function isInOutbox({

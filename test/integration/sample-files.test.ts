@@ -117,3 +117,44 @@ test("the plan of a tenant limits its requests for download URLs", async () => {
   app.clock.advance(60_000 - (app.clock.now() % 60_000));
   expect([await statuses(ann.tenantId, 62), await statuses("acme", 62)]).toEqual([2, 0]);
 });
+
+/** Moves to the next Monday, at an hour in UTC. */
+function toMonday(hour: number): void {
+  const now = new Date(app.clock.now());
+  const days = (8 - now.getUTCDay()) % 7 || 7;
+  const ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + days, hour);
+  app.clock.advance(ms - app.clock.now());
+}
+
+test("a tenant whose storage is almost full is reminded, in the morning of its own time zone", async () => {
+  await app.settled();
+  const zones = { "full-in-tokyo": "Asia/Tokyo", "full-in-lima": "America/Lima", empty: "UTC" };
+  for (const [id, timeZone] of Object.entries(zones)) {
+    await server.tenants.create({ id, timeZone });
+    if (id === "empty") continue;
+    const [as, key] = [{ id: "ann", tenantId: id }, "files:config:max-upload-size-mb"];
+    await app.rows.put({ scope: "tenant", tenantId: id, key, value: 100 });
+    await app.call("files.file.create", { name: "a", sizeMb: 90 }, { as });
+  }
+  const text = "the storage is almost full";
+  const reminders = () => app.deliveries.filter(({ message }) => Object(message).text === text);
+  const reminded = (tenantId: string) => ({
+    tenantId,
+    message: { text, usedMb: 90, quotaMb: 100 },
+  });
+  toMonday(9); // 18:00 in Tokyo, 4:00 in Lima
+  await app.settled();
+  expect(reminders()).toMatchObject([reminded("full-in-tokyo")]);
+  app.clock.advance(5 * 3_600_000);
+  await app.settled();
+  expect(reminders()).toMatchObject([reminded("full-in-tokyo"), reminded("full-in-lima")]);
+});
+
+test("a suspended tenant gets a 403, until it is resumed", async () => {
+  await server.tenants.create({ id: ann.tenantId });
+  await server.tenants.suspend(ann.tenantId, { reason: "unpaid" });
+  const asked = async () => (await app.fetch("/files", { as: ann })).status;
+  expect(await asked()).toBe(403);
+  await server.tenants.resume(ann.tenantId);
+  expect(await asked()).toBe(200);
+});

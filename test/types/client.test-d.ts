@@ -62,6 +62,7 @@ test("all codes of an operation can be told apart", async () => {
     case "quota_exceeded":
     case "response_mismatch":
     case "response_too_large":
+    case "tenant_suspended":
     case "timeout":
     case "unauthenticated":
     case "unsupported_media_type":
