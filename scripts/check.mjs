@@ -31,6 +31,16 @@ try {
       "examples/files/contract.json",
     ]),
   );
+  step("contract of the starter", () =>
+    run("node", [
+      "src/tools/cli/main.ts",
+      "contract",
+      "check",
+      "examples/starter/src/server.ts",
+      "--file",
+      "examples/starter/contract.json",
+    ]),
+  );
   step("public types", () => run("node", ["scripts/api/main.mjs", "--check"]));
   step("generated reference", () => run("node", ["scripts/reference/main.mjs", "--check"]));
   const tarball = step("pack", pack);

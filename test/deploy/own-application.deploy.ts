@@ -54,7 +54,7 @@ test("a function that the bundle does not export is reported before the deployme
   const failed = shell(["cd my-app", bundle, infra, check]);
 
   await expect(failed).rejects.toThrow(
-    /QueueLambdaFunction calls lambda\.queue, and lambda exports no such function/,
+    /ScheduleLambdaFunction calls lambda\.schedule, and lambda exports no such function/,
   );
 });
 

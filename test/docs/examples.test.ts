@@ -102,7 +102,8 @@ for (const { path, block } of written.files) {
 }
 complaints.mockRestore();
 const { notes } = await import("../../examples/starter/src/notes.ts");
-examples.push({ document: "examples/starter", features: [notes] });
+const { reminders } = await import("../../examples/starter/src/reminders.ts");
+examples.push({ document: "examples/starter", features: [notes, reminders] });
 
 function serverName(feature: Feature): string {
   return feature.name;

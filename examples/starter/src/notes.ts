@@ -22,6 +22,7 @@ export const notes = defineFeature("notes", (r) => {
   });
   // Each tenant reaches only its own rows: `table.key` puts the tenant first in their keys.
   const table = r.table("notes", { partitionKey: "pk", sortKey: "id", tenant: true });
+  const created = r.event("note.created", z.object({ id: z.string() }));
 
   r.write("note.create", {
     route: "POST /notes",
@@ -39,7 +40,9 @@ export const notes = defineFeature("notes", (r) => {
       const id = randomUUID();
       const key = table.key(ctx, "notes", id);
       ctx.log.info("note.created", { id });
-      // The note and the answer are written in one transaction: a retry with the same Idempotency-Key gets the same answer.
+      await ctx.publish(created, { id });
+      // The note, its event and the response are written in one transaction: a retry with the same Idempotency-Key gets the
+      // same response.
       return ctx.commit(
         [{ Put: { TableName: table.name, Item: { ...key, text } } }],
         reply({ id, text }, { status: 201, headers: { location: `/notes/${id}` } }),
@@ -61,4 +64,6 @@ export const notes = defineFeature("notes", (r) => {
       return note.parse(Item);
     },
   });
+
+  return { created };
 });

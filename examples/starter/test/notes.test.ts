@@ -30,6 +30,18 @@ test("creates one note for a retried request", async () => {
   expect(second.headers.get("idempotent-replayed")).toBe("true");
 });
 
+test("reminds the author of a note a day later", async () => {
+  const created = await app.fetch("/notes", { body: { text: "call Gil" }, as: ann });
+  const id = String(created.headers.get("location")).slice("/notes/".length);
+  const isReminder = { channel: "log", message: { text: `note ${id} is a day old` } };
+  await app.settled();
+  expect(app.deliveries).not.toContainEqual(expect.objectContaining(isReminder));
+
+  app.clock.advance(86_400_000);
+  await app.settled();
+  expect(app.deliveries).toContainEqual(expect.objectContaining(isReminder));
+});
+
 test("limits the length of a note by its tenant's configuration", async () => {
   await app.rows.put({
     scope: "tenant",

@@ -21,8 +21,8 @@ export const command = defineCommand({
   name: "init",
   usage: `Usage: keelson init [folder] [options]
 
-Makes a project in a new or empty folder: a feature with its test, the entries of a Lambda function and a container,
-a script that bundles, a Dockerfile, and a workflow for GitHub.
+Makes a project in a new or empty folder: two features with their tests, the entries of Lambda functions and a container,
+a linter, scripts that bundle and deploy, a Dockerfile, and workflows for GitHub.
 
 ${listed({ "[folder]": "where (default: keelson-app)" })}
 

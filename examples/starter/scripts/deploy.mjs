@@ -1,0 +1,56 @@
+// Deploys dist/ and the template to AWS: `npm run deploy -- --stage dev`. `npm run deploy` makes both first. It needs the AWS CLI,
+// zip and credentials. Each stage has its own stack, and all stages of an account share a bucket for their code.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { globSync, readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+
+const template = "infra/generated/all-dev.json"; // its parameters make it fit each stage
+const { values } = parseArgs({ options: { stage: { type: "string", default: "dev" } } });
+const { name } = JSON.parse(readFileSync("package.json", "utf8"));
+const app = name.replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
+const stack = `${app}-${values.stage}`;
+
+const account = aws("sts get-caller-identity --query Account --output text");
+const region = process.env.AWS_REGION ?? aws("configure get region");
+const bucket = `${app}-code-${account}-${region}`;
+if (!succeeds("aws", `s3api head-bucket --bucket ${bucket}`)) aws(`s3 mb s3://${bucket}`);
+
+// The same code has the same name, so CloudFormation updates the functions only if it differs.
+const hash = createHash("sha256");
+for (const file of globSync("dist/*.mjs").sort()) hash.update(file).update(readFileSync(file));
+const key = `${hash.digest("hex").slice(0, 16)}.zip`;
+run("zip", "-q -r code.zip . -i *.mjs", "dist");
+aws(`s3 cp --no-progress dist/code.zip s3://${bucket}/${key}`);
+
+const parameters = `CodeBucket=${bucket} CodeKey=${key} NamePrefix=${stack}`;
+console.log(`deploying ${stack}`);
+aws(
+  `cloudformation deploy --stack-name ${stack} --template-file ${template} --s3-bucket ${bucket} --s3-prefix templates ` +
+    `--capabilities CAPABILITY_IAM --no-fail-on-empty-changeset --parameter-overrides ${parameters}`,
+);
+const url = "Stacks[0].Outputs[?OutputKey=='HttpApiUrl'].OutputValue";
+console.log(
+  aws(`cloudformation describe-stacks --stack-name ${stack} --query ${url} --output text`),
+);
+
+function aws(args) {
+  return run("aws", args);
+}
+
+/** Returns the output of a command, or ends with its error. */
+function run(command, args, cwd = ".") {
+  const { status, stdout, stderr, error } = spawn(command, args, cwd);
+  if (status === 0) return stdout.trim();
+  console.error(`${command} ${args}\n${error?.message ?? `${stdout}${stderr}`}`);
+  process.exit(1);
+}
+
+function succeeds(command, args) {
+  return spawn(command, args).status === 0;
+}
+
+function spawn(command, args, cwd) {
+  const env = { ...process.env, AWS_PAGER: "" };
+  return spawnSync(command, args.split(" "), { cwd, env, encoding: "utf8" });
+}
