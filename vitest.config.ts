@@ -49,7 +49,7 @@ export const alias = [
   { find: "keelson/webhooks", replacement: source("parts/webhooks/index.ts") },
 ];
 
-const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**/*.test.ts"]; // consumers' projects have a run of their own
+const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer|site)/**/*.test.ts"]; // consumers' projects and the site have their own runs
 const others = ["**/node_modules/**"]; // of packages of their own below test/
 // What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));

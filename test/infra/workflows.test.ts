@@ -25,7 +25,9 @@ interface Workflow {
 }
 
 const folder = ".github/workflows";
-const names = globSync(`${folder}/*.yml`, { cwd: root }).map((path) => path.replaceAll("\\", "/"));
+const names = globSync(`${folder}/*.yml`, { cwd: root })
+  .map((path) => path.replaceAll("\\", "/"))
+  .sort();
 const text = (name: string) => readFileSync(join(root, name), "utf8");
 const workflows = names.map((name) => ({ name, workflow: parse(text(name)) as Workflow })); // as the tests below look at it
 const jobs = workflows.flatMap(({ name, workflow }) =>
@@ -75,14 +77,28 @@ test("a release is published from a tag, after check and tests, with provenance"
 test("a job with write permissions installs nothing, runs no script, and checks out no code", () => {
   const mighty = jobs.filter(({ job }) => Object.values(job.permissions ?? {}).includes("write"));
 
-  expect(mighty.map(({ place }) => place)).toEqual([`${folder}/release.yml: publish`]);
-  for (const { job } of mighty) {
-    expect(job.permissions).toEqual({ "id-token": "write" });
-    const actions = job.steps.flatMap(({ uses }) => uses?.split("@")[0] ?? []);
-    expect(actions).toEqual(["actions/setup-node", "actions/download-artifact"]);
+  const actionsOf = (job: Job) => job.steps.flatMap(({ uses }) => uses?.split("@")[0] ?? []);
+  expect(
+    mighty.map(({ place, job: { permissions, ...job } }) => ({
+      place,
+      permissions,
+      actions: actionsOf(job),
+    })),
+  ).toEqual([
+    {
+      place: `${folder}/docs.yml: publish`,
+      permissions: { pages: "write", "id-token": "write" },
+      actions: ["actions/deploy-pages"],
+    },
+    {
+      place: `${folder}/release.yml: publish`,
+      permissions: { "id-token": "write" },
+      actions: ["actions/setup-node", "actions/download-artifact"],
+    },
+  ]);
+  for (const { job } of mighty)
     for (const { run } of job.steps)
       expect(run ?? "").toMatch(/^$|^npm publish \.\/\S+\.tgz .*--ignore-scripts$/);
-  }
 });
 
 test("every command of a workflow exists", () => {
