@@ -37,7 +37,7 @@ export interface DeadLetters {
   remove(letter: DeadLetter): Promise<void>;
 }
 
-export const hiddenSeconds = 60;
+const hiddenSeconds = 60;
 
 /** @returns `undefined` if the queue has no dead-letter queue. @throws Error if a queue is missing. */
 export async function openDeadLetters(

@@ -12,6 +12,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { ranCommand } from "../../../../test/support/ran-command.ts";
 import type { Server } from "../../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
+import { visit } from "./queue-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const module = `import { buildServer, defineFeature, PermanentError } from ${source};
@@ -224,6 +225,9 @@ describe("keelson queue", () => {
     const { out, err } = await run(["list", path, "keelson-jobs.fifo"]);
     expect(out).toHaveLength(11);
     expect(err).toMatch(/^keelson: 10 of about 11 are listed; SQS shows ten letters of a group/);
+    expect((await run(["show", path, "keelson-jobs.fifo", "j1"])).err).toMatch(
+      /has the ID "j1"; SQS shows ten letters of a group at a time, and none that others are reading$/,
+    );
     const [{ id = "" } = {}] = await listed("keelson-jobs.fifo");
     expect((await run(["move-back", path, "keelson-jobs.fifo", id])).code).toBe(0);
     expect((await run(["delete", path, "keelson-jobs.fifo", "--all", "--yes"])).out).toEqual([
@@ -239,6 +243,27 @@ describe("keelson queue", () => {
       1,
       expect.stringContaining("the queue keelson-received does not exist"),
     ]);
+  });
+
+  test("a letter that comes back during a long read is visited once, and ends nothing early", async () => {
+    const letter = (id: string, receipt: string) =>
+      ({ id, receipt, body: "{}", group: undefined, reason: undefined, sentMs: 0 }) as const;
+    const released: string[] = [];
+    const letters = {
+      read: async function* () {
+        yield [letter("a", "a1"), letter("b", "b1")];
+        yield [letter("a", "a2"), letter("c", "c1")];
+        for (;;) yield [letter("a", "a3"), letter("b", "b2")];
+      },
+      release: async ({ receipt }: { readonly receipt: string }) => void released.push(receipt),
+    };
+    const visited: string[] = [];
+    await visit(letters, {}, async ({ id }) => {
+      visited.push(id);
+      return id === "c" ? "gone" : "kept";
+    });
+    expect(visited).toEqual(["a", "b", "c"]);
+    expect(released).toEqual(["a3", "b2"]);
   });
 
   test("says that a letter does not exist", async () => {
@@ -286,7 +311,11 @@ describe("keelson queue", () => {
         Attributes: { RedrivePolicy: "" },
       }),
     );
-    expect((await run(["list", path, jobs])).err).toContain("no dead letter in ");
+    expect(await run(["list", path, jobs])).toEqual({
+      code: 1,
+      out: [],
+      err: `keelson: ${jobs}: there is no dead-letter queue; run keelson doctor`,
+    });
     await remove(jobs);
     expect((await run(["list", path])).code).toBe(0);
     const context = { env: { ...app.env, KEELSON_FAIR_JOBS: "send" }, clock: app.clock };

@@ -5,6 +5,7 @@ import {
   openDeadLetters,
 } from "../../../aws/messaging/dead-letters.ts";
 import { readMessage } from "../../../parts/messages/message-guard.ts";
+import { isOrdered } from "../../../parts/messages/message-queue.ts";
 import {
   actionOf,
   type CommandContext,
@@ -181,42 +182,54 @@ async function withOne(
       isFound = true;
       return (await act(letters, letter)) === "gone" ? "last" : "last kept";
     });
-  if (!isFound) throw new Error(`no dead letter of ${queue} has the ID ${JSON.stringify(id)}`);
-  return 0;
+  if (isFound) return 0;
+  const unseen = isOrdered(String(queue))
+    ? "; SQS shows ten letters of a group at a time, and none that others are reading"
+    : "";
+  throw new Error(`no dead letter of ${queue} has the ID ${JSON.stringify(id)}${unseen}`);
 }
 
 /** Whether the letter stays in its queue, and whether it was the last one to visit. */
 type Visited = "kept" | "gone" | "last kept" | "last";
 
-/** Reads letters until one was the last, then makes those that stay visible again. */
-async function visit(
-  letters: DeadLetters,
-  { progress, stopping }: CommandContext,
+/**
+ * Reads letters until one was the last, then makes those that stay visible again. A letter that
+ * comes back during a long read is not visited again, and letters that only came back end it.
+ */
+export async function visit(
+  letters: Pick<DeadLetters, "read" | "release">,
+  { progress, stopping }: Pick<CommandContext, "progress" | "stopping">,
   act: (letter: DeadLetter) => Promise<Visited>,
 ): Promise<void> {
-  const kept = new Set<DeadLetter>();
+  const kept = new Map<string, DeadLetter>();
+  const visited = new Set<string>();
   const signal = stopping?.();
-  let count = 0;
   try {
     for await (const batch of letters.read()) {
-      for (const letter of batch) kept.add(letter);
-      for (const letter of batch) {
+      for (const letter of batch) kept.set(letter.id, letter);
+      const unknown = batch.filter(({ id }) => !visited.has(id));
+      if (unknown.length === 0) return;
+      for (const letter of unknown) {
         signal?.throwIfAborted();
-        count += 1;
-        progress?.(`${count} dead letters read`);
-        const visited = await act(letter);
-        if (!visited.endsWith("kept")) kept.delete(letter);
-        if (visited.startsWith("last")) return;
+        visited.add(letter.id);
+        progress?.(`${visited.size} dead letters read`);
+        const end = await act(letter);
+        if (!end.endsWith("kept")) kept.delete(letter.id);
+        if (end.startsWith("last")) return;
       }
     }
   } finally {
     progress?.("");
     // A letter that cannot be released becomes visible by itself.
-    await Promise.allSettled([...kept].map((letter) => letters.release(letter)));
+    await Promise.allSettled([...kept.values()].map((letter) => letters.release(letter)));
   }
 }
 
-/** Opens the dead letters of one queue of the server, or of all its queues. */
+/**
+ * Opens the dead letters of one queue of the server, or of all its queues.
+ *
+ * @throws Error if none of them has a dead-letter queue.
+ */
 async function lettersOf(
   { adapters, server: { registry } }: Runtime,
   queue: string | undefined,
@@ -241,14 +254,20 @@ async function lettersOf(
       ] as const;
     }),
   );
-  return opened.flatMap(([name, letters]) => (letters === undefined ? [] : [[name, letters]]));
+  const found = opened.flatMap(([name, letters]) =>
+    letters === undefined ? [] : [[name, letters] as const],
+  );
+  if (found.length > 0) return found;
+  const names = opened.map(([name]) => name).join(", ");
+  throw new Error(`${names}: there is no dead-letter queue; run keelson doctor`);
 }
 
 /** Reads the facts that a message has. It may be malformed, or not a message of keelson. */
 function factsOf({ id, body, sentMs }: DeadLetter, nowMs: number) {
   const ageSeconds = Math.round((nowMs - sentMs) / 1_000);
   const read = readOrNot(body);
-  if (read === undefined) return { id, ageSeconds, type: undefined };
+  if (read === undefined)
+    return { id, of: undefined, tenantId: undefined, type: undefined, ageSeconds };
   if ("job" in read) {
     const { name, jobId, tenantId } = read.job;
     return { id, of: jobId, tenantId, type: name, ageSeconds };
