@@ -114,16 +114,21 @@ describe("keelson token", () => {
 });
 
 describe("keelson", () => {
-  test.each([[[]], [["--help"]], [["-h"]], [["help"]]])(
-    "lists all commands in groups for %j",
-    async (args) => {
-      const { code, out, err } = await run(args);
-      expect({ code, err }).toEqual({ code: 0, err: "" });
-      const text = out.join("\n");
-      expect(text).toMatch(/^Usage: keelson <command> \[options\]\n\nStart:\n {2}init {2,}creates/);
-      for (const name of commandNames) expect(text).toContain(`\n  ${name} `);
-    },
-  );
+  test.each([
+    [[]],
+    [["--help"]],
+    [["-h"]],
+    [["help"]],
+    [["help", "help"]],
+    [["help", "--help"]],
+    [["help", "-h"]],
+  ])("lists all commands in groups for %j", async (args) => {
+    const { code, out, err } = await run(args);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    const text = out.join("\n");
+    expect(text).toMatch(/^Usage: keelson <command> \[options\]\n\nStart:\n {2}init {2,}creates/);
+    for (const name of commandNames) expect(text).toContain(`\n  ${name} `);
+  });
 
   test.each(commandNames)("%s has the same help in three forms", async (name) => {
     const { code, out } = await run([name, "--help"]);

@@ -18,17 +18,20 @@ export async function runCommand(args: readonly string[], given: CommandContext)
     context.print(await ownVersion());
     return 0;
   }
-  if (!["--help", "-h", "help"].includes(name)) return await runNamed(name, others, context);
+  if (!helps.includes(name)) return await runNamed(name, others, context);
   const [topic] = others;
-  if (topic !== undefined) return await runNamed(topic, ["--help"], context);
+  if (topic !== undefined && !helps.includes(topic))
+    return await runNamed(topic, ["--help"], context);
   printOverview(context);
   return 0;
 }
 
+const helps: readonly string[] = ["--help", "-h", "help"];
+
 async function runNamed(name: string, args: readonly string[], context: CommandContext) {
   const command = await loadCommand(name);
   if (command !== undefined) return await command.run(args, context);
-  const meant = meanToo(nearestName(name, commandNames));
+  const meant = meanToo(nearestName(name, [...commandNames, "help"]));
   const error = name.startsWith("-")
     ? `there is no option ${name}; options come after a command`
     : `there is no command ${JSON.stringify(name)}${meant}`;

@@ -7,6 +7,7 @@ const token = ["token", "--tenant", "acme", "--user", "ann"];
 const wrongUsages: readonly (readonly [args: readonly string[], answer: string])[] = [
   [["tokens"], 'there is no command "tokens"; did you mean token?'],
   [["help", "docter"], 'there is no command "docter"; did you mean doctor?'],
+  [["hlep"], 'there is no command "hlep"; did you mean help?'],
   [["deploy"], 'there is no command "deploy"'],
   [["--json"], "there is no option --json; options come after a command"],
   [["token"], "--tenant is missing; use --tenant <id>"],
@@ -33,6 +34,7 @@ const wrongUsages: readonly (readonly [args: readonly string[], answer: string])
     '--expires-in-seconds "0" is not a whole number from 1; use --expires-in-seconds 3600',
   ],
   [["init", "a", "b"], 'unexpected argument "b"'],
+  [["init", "--no-instal"], "there is no option --no-instal; did you mean --no-install?"],
   [["init", ""], "the folder's name is empty"],
   [["doctor"], "no module is given; use keelson doctor <module>"],
   [["doctor", "nowhere.ts"], 'there is no module "nowhere.ts"'],
@@ -43,8 +45,8 @@ const wrongUsages: readonly (readonly [args: readonly string[], answer: string])
     ["doctor", "a.ts", "--timeout-seconds", "soon"],
     '--timeout-seconds "soon" is not a whole number from 1 to 999',
   ],
-  [["infra", "a.ts", "--shape", "two"], '--shape "two" is not there; use one, each'],
-  [["infra", "a.ts", "--front", "soap"], '--front "soap" is not there; use http, web, rest, url'],
+  [["infra", "a.ts", "--shape", "two"], '--shape "two" is unknown; use one or each'],
+  [["infra", "a.ts", "--front", "soap"], '--front "soap" is unknown; use http, web, rest or url'],
   [
     ["infra", "a.ts", "--diff", "a", "--check", "b"],
     "--diff and --check are given; use one of the two",

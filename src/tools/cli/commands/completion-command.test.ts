@@ -43,9 +43,15 @@ test.skipIf(process.platform === "win32").each<[string[], string[]]>([
     ["list", "resolve"],
   ],
   [["keelson", "doctor", "--j"], ["--json"]],
-  [["keelson", "doctor", "package.j"], ["package.json"]],
+  [["keelson", "doctor", "package.j"], []],
+  [["keelson", "init", "--no"], ["--no-install"]],
 ])("bash completes %j", async (words, names) => {
   expect((await completed(...words)).sort()).toEqual([...names].sort());
+});
+
+test("bash itself completes files, and takes no command for a folder of the same name", async () => {
+  const script = await scriptFor("bash");
+  expect(script).toMatch(/\ncomplete -o bashdefault -o default -F _keelson keelson$/);
 });
 
 test("zsh and fish get commands with their summaries, actions and options", async () => {

@@ -55,7 +55,7 @@ async function allWords(groups: readonly CommandGroup[]): Promise<CommandWords[]
   );
 }
 
-/** After a command and its action, files are completed: most arguments are modules. */
+/** Where it completes nothing, bash completes files: most arguments are modules. */
 function bash(words: readonly CommandWords[]): string {
   const cases = words.map(
     ({ name, actions, options }) =>
@@ -74,10 +74,9 @@ ${cases.join("\n")}
   esac
   if [[ "$word" == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$word"))
   elif [ "$COMP_CWORD" -eq 2 ] && [ -n "$actions" ]; then COMPREPLY=($(compgen -W "$actions" -- "$word"))
-  else COMPREPLY=($(compgen -f -- "$word"))
   fi
 }
-complete -o filenames -F _keelson keelson`;
+complete -o bashdefault -o default -F _keelson keelson`;
 }
 
 function zsh(words: readonly CommandWords[]): string {

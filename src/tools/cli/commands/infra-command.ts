@@ -20,6 +20,7 @@ import {
   moduleArgument,
   moduleOf,
   oneLine,
+  oneOfNames,
   options,
   refuse,
   text,
@@ -238,5 +239,5 @@ const unstreamed: Readonly<Record<FrontName, string>> = {
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
   const found = names.find((name) => name === given);
   if (found !== undefined) return found;
-  refuse(`--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`);
+  refuse(`--${option} ${JSON.stringify(given)} is unknown; use ${oneOfNames(names)}`);
 }

@@ -128,8 +128,15 @@ export function defineCommand<const Declared extends Flags>(
       return complained(error, `keelson ${name} --help`, context);
     }
   };
-  const optionNames = Object.keys({ ...command.flags, help });
+  const optionNames = namesOf(command);
   return { usage, run, optionNames, actionNames: Object.keys(actions) };
+}
+
+/** Returns the names that the usage shows: a flag that is on by default is given as `--no-<name>`. */
+function namesOf({ flags, allowNegative = false }: Command<Flags>): string[] {
+  return Object.entries({ ...flags, help }).map(([name, flag]) =>
+    allowNegative && flag.type === "boolean" && flag.default === undefined ? `no-${name}` : name,
+  );
 }
 
 /** Prints an error and returns its exit code: 2 for wrong usage, with the command that explains it. */
@@ -144,20 +151,21 @@ export function complained(
   return 2;
 }
 
-function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly string[]) {
+function parsed(command: Command<Flags>, args: readonly string[]) {
+  const { flags, allowNegative = false } = command;
   const options: Flags = { ...flags, help };
   try {
     return parseArgs({ args: [...args], allowPositionals: true, allowNegative, options });
   } catch (error) {
-    refuse(wrongOption(messageOf(error), options));
+    refuse(wrongOption(messageOf(error), namesOf(command)));
   }
 }
 
 /** Says in one line what `parseArgs` says in several. */
-function wrongOption(message: string, options: Flags): string {
+function wrongOption(message: string, names: readonly string[]): string {
   const name = message.replace(/^[^']*'(?:-\w, )?(-[^' ]*)[\s\S]*$/, "$1");
   if (message.startsWith("Unknown option")) {
-    const meant = nearestName(name.replace(/^-+/, ""), Object.keys(options));
+    const meant = nearestName(name.replace(/^-+/, ""), names);
     return `there is no option ${name}${meanToo(meant && `--${meant}`)}`;
   }
   if (/does not take an argument/.test(message)) return `${name} takes no value`;
@@ -189,7 +197,7 @@ export function actionOf<Name extends string>(
   refuse(`there is no action ${JSON.stringify(name)}${meant}`);
 }
 
-function oneOfNames(names: readonly string[]): string {
+export function oneOfNames(names: readonly string[]): string {
   return [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" or ");
 }
 
