@@ -148,7 +148,7 @@ describe("the sample's POST /files", () => {
 
   test("is not found under an unknown ID", async () => {
     const { code, err } = await trace(app, module, "nobody");
-    expect([code, err]).toEqual([2, expect.stringContaining('"nobody" is not found')]);
+    expect([code, err]).toEqual([1, expect.stringContaining('"nobody" is not found')]);
   });
 });
 

@@ -171,17 +171,17 @@ describe("keelson contract write", () => {
       err: "",
     });
     expect(await run("write", at("server.mjs"), "--file", at("made"))).toMatchObject({
-      code: 2,
+      code: 1,
       err: 'keelson: "made" cannot be written: it is a directory; name a file in it',
     });
     expect(
       await run("write", at("server.mjs"), "--file", at("made/for/it.json/contract.json")),
     ).toMatchObject({
-      code: 2,
+      code: 1,
       err: 'keelson: "made/for/it.json/contract.json" cannot be written: what should be its directory is a file',
     });
     expect(await run("write", at("server.mjs"), "--file", at("x".repeat(300)))).toMatchObject({
-      code: 2,
+      code: 1,
       err: expect.stringMatching(/cannot be written: ENAMETOOLONG/),
     });
   });
@@ -312,12 +312,15 @@ Breaks nobody:
   });
 
   test.each([
-    ["wrong.mjs", /cannot be loaded/],
-    ["gone.mjs", /there is no module/],
-  ])("exits with 2 when the server cannot be loaded: %s", async (name, message) => {
-    const { code, err } = await run("check", at(name), "--file", await written("server.mjs"));
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
-  });
+    ["wrong.mjs", 1, /cannot be loaded/],
+    ["gone.mjs", 2, /there is no module/],
+  ])(
+    "tells a server that cannot be loaded from wrong usage: %s",
+    async (name, expected, message) => {
+      const { code, err } = await run("check", at(name), "--file", await written("server.mjs"));
+      expect({ code, err }).toEqual({ code: expected, err: expect.stringMatching(message) });
+    },
+  );
 
   test("exits with 2 when the lock holds an invalid schema", async () => {
     const { code, err } = await run("check", at("unsaid.mjs"), "--file", at("odd.json"));
@@ -329,7 +332,7 @@ Breaks nobody:
     });
   });
 
-  test("exits with 2 when the tables cannot be read", async () => {
+  test("exits with 1 when the tables cannot be read", async () => {
     const { code, err } = await run(
       "check",
       at("server.mjs"),
@@ -338,7 +341,7 @@ Breaks nobody:
       "--stored",
     );
     expect({ code, err }).toEqual({
-      code: 2,
+      code: 1,
       err: expect.stringMatching(
         /the stored settings cannot be read: keelson-config: .*; keelson doctor server.mjs shows problems/,
       ),

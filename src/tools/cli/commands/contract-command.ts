@@ -16,7 +16,6 @@ import {
   options,
   refuse,
   textOr,
-  UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { onItsStack } from "../setup/its-server.ts";
@@ -48,7 +47,7 @@ ${moduleArgument}
 
 ${options(flags)}
 
-Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`,
+Exit codes: 0 written, or nothing breaks; 1 something breaks, or it failed; 2 wrong usage, or no lock.`,
   flags,
   maxArguments: 2,
   run: async (values, [given, module], context) => {
@@ -58,13 +57,7 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
     if (action === "write" && (json || markdown || stored))
       refuse("--json, --markdown and --stored are of check");
     const path = moduleOf(module, `contract ${action}`);
-    try {
-      return await actions[action](path, values, context);
-    } catch (error) {
-      if (error instanceof UsageError) throw error;
-      context.complain(`keelson: ${messageOf(error)}`);
-      return 2;
-    }
+    return await actions[action](path, values, context);
   },
 });
 

@@ -100,12 +100,12 @@ test("prints its help, and reports missing logs or a missing last request", asyn
   });
   const env = { KEELSON_DIRECTORY: join(folder, "empty") };
   expect(await trace([developed], { env })).toMatchObject({
-    code: 2,
+    code: 1,
     err: expect.stringContaining("keelson: no request is in "),
   });
   const none = await trace([deployed, "r9", "--no-tables"]);
   expect([none.code, none.err]).toEqual([
-    2,
+    1,
     'keelson: "r9" is not found: no logs were read; give them by --logs <file>',
   ]);
 });
@@ -143,7 +143,7 @@ test("reports unreadable lines without a time, and has a default development dir
   await writeFile(broken, '{"requestId":"r1","msg":"cut\n{"requestId":"r1","msg":"cut\n');
   const { code, err } = await trace([deployed, "r1", "--logs", broken, "--no-tables"]);
   expect([code, err]).toEqual([
-    2,
+    1,
     expect.stringMatching(/it is not in .*\n2 lines mention it and cannot be read\.$/),
   ]);
   expect(developmentDirectory({ environment: "development" }, {})).toBe(".keelson");

@@ -44,7 +44,7 @@ ${listed({ "<id>": id })}
 ${options(flags)}
 
 ${itsEnvironment}
-Exit codes: 0 nothing is stuck, 1 something is, or it failed, 2 wrong usage, or the ID is not found.`,
+Exit codes: 0 nothing is stuck; 1 something is, the ID is not found, or it failed; 2 wrong usage.`,
   flags,
   maxArguments: 2,
   run: trace,
@@ -83,7 +83,7 @@ async function trace(
   );
   if (document === undefined) {
     context.complain(`keelson: no request is in ${paths.join(", ")}`);
-    return 2;
+    return 1;
   }
   if (document.roots.length === 0) {
     const where =
@@ -92,7 +92,7 @@ async function trace(
         : `it is not in ${paths.join(", ")}`;
     const says = `keelson: ${JSON.stringify(document.id)} is not found: ${where}`;
     context.complain([says, ...document.notes].join("\n"));
-    return 2;
+    return 1;
   }
   for (const line of json ? [jsonOf(document)] : textOf(document)) context.print(line);
   return document.stuck === undefined ? 0 : 1;
