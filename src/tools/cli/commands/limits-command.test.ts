@@ -77,7 +77,9 @@ test("shows who is limited, by which key, and resets a tenant", async () => {
   expect(lines()).toContainEqual(used);
 
   expect(await limits("list", path)).toBe(0);
-  expect(printed[0]).toMatch(/^limit +key +tenantId +of +window +taken +number +until$/);
+  expect(printed[0]).toMatch(
+    /^limit +kind +key +tenantId +of +window +taken +number +until +since$/,
+  );
 
   expect(await limits("reset", path, "acme")).toBe(0);
   expect(printed).toEqual(["rows removed: 2"]);

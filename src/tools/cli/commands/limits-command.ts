@@ -179,5 +179,16 @@ function rateRow(row: ListedRate) {
   const { id, key, window } = limit;
   const until = new Date(endOf(row)).toISOString();
   const taken = Math.min(row.taken, number);
-  return { limit: id, key, tenantId, of: text, window, taken, number, until };
+  const found = {
+    limit: id,
+    kind: undefined,
+    key,
+    tenantId,
+    of: text,
+    window,
+    taken,
+    number,
+    until,
+  };
+  return { ...found, since: undefined };
 }

@@ -49,7 +49,7 @@ function rowOf(
 ) {
   const named = typeof key === "number" ? undefined : key.id;
   const found = { limit: name, kind: "quota", key: named, tenantId, window };
-  return { ...found, taken: used, number: limit, until: resetsAt };
+  return { ...found, taken: used, number: limit, until: resetsAt, since: undefined };
 }
 
 function usageOf(

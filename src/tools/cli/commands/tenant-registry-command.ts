@@ -4,6 +4,7 @@ import { defined } from "../../../base/types/defined.ts";
 import type { Tenant, Tenants } from "../../../parts/tenant-registry/tenant.ts";
 import { type CommandContext, oneLine, refuse } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
+import { printRows } from "../setup/print-rows.ts";
 
 export type RegistryAction = "list" | "create" | "suspend" | "resume";
 
@@ -23,12 +24,10 @@ export interface RegistryCall {
 /** Runs `keelson tenant list | create | suspend | resume`. */
 export async function onRegistry(call: RegistryCall, context: CommandContext): Promise<number> {
   const run = actions[call.action];
-  await onItsServer(call.module, context, async (runtime, { print, complain }) => {
+  await onItsServer(call.module, context, async (runtime, there) => {
     const tenants = await openTenants({ ...runtime, log: silent });
-    const show = (tenant: Tenant, verb?: string) =>
-      print(call.json ? JSON.stringify(tenant) : lineOf(tenant, verb));
     try {
-      await run(tenants, call, show, complain);
+      await run(tenants, call, there);
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
       refuse(error.fields.map(({ field, error: problem }) => `${field} ${problem}`).join("; "));
@@ -40,36 +39,50 @@ export async function onRegistry(call: RegistryCall, context: CommandContext): P
 /** The command prints the result instead. */
 const silent = { info: () => undefined };
 
-type Action = (
-  tenants: Tenants,
-  call: RegistryCall,
-  show: (tenant: Tenant, verb?: string) => void,
-  complain: (line: string) => void,
-) => Promise<void>;
+type Action = (tenants: Tenants, call: RegistryCall, context: CommandContext) => Promise<void>;
 
 const actions: Readonly<Record<RegistryAction, Action>> = {
-  list: async (tenants, { limit: given, cursor: start }, show, complain) => {
-    const limit = given === undefined ? undefined : Number(given);
-    let cursor = start;
-    do {
-      const page = await tenants.list(defined({ limit, cursor }));
-      for (const tenant of page.items) show(tenant);
-      ({ cursor } = page);
-    } while (limit === undefined && cursor !== undefined);
-    if (cursor !== undefined) complain(`there are more: --cursor ${cursor}`);
+  list: async (tenants, call, context) => {
+    const limit = call.limit === undefined ? undefined : Number(call.limit);
+    let { cursor } = call;
+    const rows = async function* () {
+      do {
+        const page = await tenants.list(defined({ limit, cursor }));
+        for (const tenant of page.items) yield call.json ? { ...tenant } : rowOf(tenant);
+        ({ cursor } = page);
+      } while (limit === undefined && cursor !== undefined);
+    };
+    await printRows(rows(), call, context, "no tenant is registered");
+    if (cursor !== undefined) context.complain(`keelson: there are more: --cursor ${cursor}`);
   },
-  create: async (tenants, { id, name, timeZone }, show) => {
-    const { create } = tenants;
-    show(await create({ id: String(id), ...defined({ name, timeZone }) }), "created");
+  create: async ({ create }, call, context) => {
+    const { id, name, timeZone } = call;
+    const tenant = await create({ id: String(id), ...defined({ name, timeZone }) });
+    show(tenant, "created", call, context);
   },
-  suspend: async (tenants, { id, reason = "" }, show) =>
-    show(await tenants.suspend(String(id), { reason }), "suspended"),
-  resume: async (tenants, { id }, show) => show(await tenants.resume(String(id)), "resumed"),
+  suspend: async (tenants, call, context) => {
+    const { id, reason = "" } = call;
+    show(await tenants.suspend(String(id), { reason }), "suspended", call, context);
+  },
+  resume: async (tenants, call, context) =>
+    show(await tenants.resume(String(call.id)), "resumed", call, context),
 };
 
-function lineOf({ id, name, timeZone, status, suspended }: Tenant, verb = ""): string {
+function rowOf({ id, name, timeZone, createdAt, status, suspended }: Tenant) {
+  const { at: since, reason } = suspended ?? {};
+  return { id, name, timeZone, createdAt, status, since, reason };
+}
+
+function show(
+  tenant: Tenant,
+  verb: string,
+  { json }: RegistryCall,
+  { print }: CommandContext,
+): void {
+  const { id, name, timeZone, status, suspended } = tenant;
   const named = name === undefined ? "" : ` (${oneLine(name)})`;
   const since =
     suspended === undefined ? "" : ` since ${suspended.at}: ${oneLine(suspended.reason)}`;
-  return `${verb === "" ? "" : `${verb} `}${oneLine(id)}${named}, ${timeZone}, ${status}${since}`;
+  const line = `${verb} ${oneLine(id)}${named}, ${timeZone}, ${status}${since}`;
+  print(json ? JSON.stringify(tenant) : line);
 }
