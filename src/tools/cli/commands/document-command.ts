@@ -5,7 +5,15 @@ import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import { documentText, type OpenApiSpec } from "../../../app/openapi/openapi.ts";
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { serverDocument } from "../../../app/routes/openapi-document.ts";
-import { defineCommand, moduleOf, oneLine, refuse } from "../setup/define-command.ts";
+import {
+  defineCommand,
+  moduleArgument,
+  moduleOf,
+  oneLine,
+  options,
+  refuse,
+  text,
+} from "../setup/define-command.ts";
 import { loadServer } from "../setup/load-server.ts";
 
 interface Made {
@@ -40,24 +48,23 @@ function documentCommand<Spec extends string>(
   make: (server: DeclaredServer, directory: string, spec?: Spec) => Promise<Made>,
   specs: readonly Spec[] = [],
 ) {
-  const option = `
-  --spec <version> ${specs.join(" or ")} (default: ${specs[0]})`;
+  const spec = text("<version>", `${specs.join(" or ")} (default: ${specs[0]})`);
+  const out = text("<file>", "the file to write (default: standard output)");
+  const flags = { out, ...(specs.length > 0 && { spec }) };
   return defineCommand({
     name,
     usage: `Usage: keelson ${name} <module> [options]
 
 ${purpose}
 
-  <module>        exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
 
-Options:
-  --out <file>    the file to write (default: standard output)${specs.length > 0 ? option : ""}
-  --help          print this text
+${options(flags)}
 
 Schemas that cannot be converted to JSON Schema are listed on stderr, and marked in the document with x-keelson-unsaid.
 
 Exit codes: 0 done; 1 failed, or a schema is listed; 2 wrong usage.`,
-    flags: { out: { type: "string" }, ...(specs.length > 0 && { spec: { type: "string" } }) },
+    flags,
     run: async ({ out, spec }, [given], { print, complain }) => {
       const module = moduleOf(given, name);
       const known = specs.find((one) => one === spec);

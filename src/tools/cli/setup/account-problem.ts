@@ -1,5 +1,5 @@
 /** The SDK's clients report that one of these is missing, but not how to get it. */
-export type MissingAccount = "region" | "credentials";
+type MissingAccount = "region" | "credentials";
 
 const fixes: Readonly<Record<MissingAccount, string>> = {
   region: "no region is set; export AWS_REGION=eu-west-1, or another region",
