@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -11,6 +11,23 @@ const tools = join(root, "test/deploy/tools");
 const output = mkdtempSync(join(tmpdir(), "keelson-cdk-"));
 afterAll(() => rmSync(output, { recursive: true, force: true }));
 
+const infra = (...args: readonly string[]) =>
+  run(process.execPath, [join(root, "src/tools/cli/main.ts"), "infra", ...args], { cwd: root });
+const synth = (app: string, env: Readonly<Record<string, string>> = {}) => {
+  const quiet = ["--no-notices", "--no-version-reporting", "--no-path-metadata"];
+  const args = [...quiet, "--no-asset-metadata", "--quiet", "--output", join(output, "cdk")];
+  const cdk = join(tools, "node_modules/aws-cdk/bin/cdk");
+  return run(process.execPath, [cdk, "synth", ...args, "--app", `${process.execPath} ${app}`], {
+    cwd: tools,
+    env: { ...process.env, ...env, CDK_DISABLE_CLI_TELEMETRY: "true" },
+  });
+};
+// The CDK writes a list where one name would do.
+const read = (path: string) =>
+  JSON.parse(readFileSync(path, "utf8"), (name, value) =>
+    name === "DependsOn" ? [value].flat() : value,
+  );
+
 test.each([
   ["data", "one"],
   ["functions", "one"],
@@ -19,37 +36,34 @@ test.each([
 ])("cdk synth includes the template of %s unchanged, in shape %s", async (part, shape) => {
   const own =
     part === "all" ? ["--with", "infra/own.json", "--with", `infra/own-${shape}.json`] : [];
-  const infra = [
-    "infra",
-    "examples/files/server.ts",
-    "--part",
-    part,
-    "--shape",
-    shape,
-    ...own,
-    "--out",
-    output,
-  ];
-  await run(process.execPath, [join(root, "src/tools/cli/main.ts"), ...infra], { cwd: root });
+  await infra(
+    ...["examples/files/server.ts", "--part", part, "--shape", shape, ...own, "--out", output],
+  );
   const file = join(output, `${part}-dev.json`);
-  const quiet = [
-    "--no-notices",
-    "--no-version-reporting",
-    "--no-path-metadata",
-    "--no-asset-metadata",
-    "--quiet",
-  ];
-  const app = `${process.execPath} ${join(tools, "cdk-app.mjs")} ${file}`;
-  const synth = ["synth", ...quiet, "--app", app, "--output", join(output, "cdk")];
-  await run(process.execPath, [join(tools, "node_modules/aws-cdk/bin/cdk"), ...synth], {
-    cwd: tools,
-    env: { ...process.env, CDK_DISABLE_CLI_TELEMETRY: "true" },
-  });
+  await synth(`${join(tools, "cdk-app.mjs")} ${file}`);
 
-  // The CDK writes a list where one name would do.
-  const read = (path: string) =>
-    JSON.parse(readFileSync(path, "utf8"), (name, value) =>
-      name === "DependsOn" ? [value].flat() : value,
-    );
   expect(read(join(output, "cdk/Included.template.json"))).toEqual(read(file));
+});
+
+test("the CDK app of examples/moving synthesises the generated data and functions", async () => {
+  const parts = ["data", "functions"];
+  for (const part of parts)
+    await infra(
+      ...["examples/moving/stage-4/server.ts", "--part", part, "--stage", "prod", "--out", output],
+    );
+  const folder = mkdtempSync(join(tools, ".keelson-moving-")); // where the CDK is installed
+  try {
+    cpSync(join(root, "examples/moving/stage-5/cdk-app.mjs"), join(folder, "cdk-app.mjs"));
+    await synth(join(folder, "cdk-app.mjs"), { TEMPLATES: output });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  for (const part of parts) {
+    const generated = read(join(output, `${part}-prod.json`));
+    const { Resources, Outputs } = read(join(output, `cdk/orders-prod-${part}.template.json`));
+    expect({ Resources, Outputs }).toEqual({
+      Resources: generated.Resources,
+      Outputs: generated.Outputs,
+    });
+  }
 });
