@@ -41,6 +41,11 @@ test("fields picks columns, and a query without it shows the time and the whole 
   ]);
 });
 
+test("a field whose name is a word of the language is quoted", () => {
+  const counted = [{ limit: "day", count: 3 }];
+  expect(resultsOf('fields `count` | filter `limit` = "day"', counted)).toEqual([{ count: 3 }]);
+});
+
 test("sort orders by numbers or text, and limit cuts what follows", () => {
   const first = (query: string) => resultsOf(`fields msg, ms | ${query} | limit 1`, lines)[0];
   expect(first("sort ms desc")).toEqual({ msg: "a.failed", ms: 7 });
@@ -65,6 +70,7 @@ test.each([
   ["filter msg == 1", "expected a string or a number"],
   ["filter msg", "expected a comparison"],
   ["filter like = 1", "expected a field"],
+  ["fields msg, limit", "expected a field"],
   ["filter msg = status", "expected a string or a number"],
   ["filter strlen(msg) > 3", "expected a comparison"],
   ["filter (msg = 1", "expected )"],

@@ -34,7 +34,9 @@ beforeEach(() => {
   since = app.logs.length;
 });
 afterEach(() => {
-  Object.assign(happens, { mail: nothing, charge: nothing, report: nothing, isReady: true });
+  Object.assign(happens, {
+    ...{ mail: nothing, charge: nothing, ship: nothing, report: nothing, isReady: true },
+  });
 });
 
 const nothing = () => undefined;
@@ -157,6 +159,15 @@ describe("a failing dependency", () => {
     expect(rowsOf("unknown-commit", 1, { REQUEST_ID: "commit-9" })).toMatchObject([
       { status: 200, tenantId: "acme" },
       { status: 500 },
+    ]);
+  });
+
+  test("unknown-commit: the request whose end could not be recorded", async () => {
+    for (const nth of [2, 3]) app.faults.before("PutItem", nth).fail("InternalServerError");
+    await send("/orders/8", ann, { method: "DELETE", id: "end-8", key: "end-8" });
+
+    expect(rowsOf("unknown-commit", 0)).toMatchObject([
+      { msg: "once.completion_failed", requestId: "end-8", tenantId: "acme" },
     ]);
   });
 
@@ -302,6 +313,45 @@ describe("a step without an outcome", () => {
     expect((await pay("pay-2")).status).toBe(200);
     expect(await run(`steps list ${module} --unknown`)).not.toContain(step?.["stepKey"]);
   });
+});
+
+test("stuck-step: a job is a dead letter, which is moved back once the step is resolved", async () => {
+  happens.ship = breaks("socket hang up");
+  await send("/orders/5/shipments", eve, { method: "POST", id: "ship-5" });
+  await expect(app.settled()).rejects.toThrow("order.ship");
+
+  const [step] = rowsOf("stuck-step", 0);
+  const [letter] = rowsOf("dead-letters", 0);
+  expect(step).toMatchObject({ step: "ship", handler: "shop.order.ship", tenantId: "umbrella" });
+  expect(letter).toMatchObject({
+    job: "shop.order.ship",
+    jobId: step?.["jobId"],
+    reason: expect.stringContaining("It is not known whether the step"),
+  });
+  await run(`steps resolve ${module} ${step?.["stepKey"]} --result {}`);
+  await run(`queue move-back ${module} ${letter?.["queue"]} ${step?.["jobId"]}`);
+  await app.settled();
+  expect(rowsOf("dead-letters", 2, { MESSAGE_ID: step?.["jobId"] })[0]).toMatchObject({
+    msg: "job.completed",
+    outcome: "processed",
+  });
+});
+
+test("set-aside: a job that the queue refuses, which is put back and runs", async () => {
+  for (let n = 1; n <= 2; n++) app.faults.before("SendMessage", n).fail("InvalidMessageContents");
+  await send("/orders/7/shipments", eve, { method: "POST" });
+  app.clock.advance(90_000);
+  await expect(app.settled()).rejects.toThrow("set aside");
+
+  const [row] = rowsOf("set-aside", 0);
+  expect(row).toMatchObject({ msg: "job.set_aside", job: "shop.order.ship" });
+  expect(await run("outbox list")).toContain(row?.["jobId"]);
+  await run(`outbox put-back --event ${row?.["jobId"]}`);
+  app.clock.advance(90_000);
+  await app.settled();
+  expect(app.logs.slice(since)).toContainEqual(
+    expect.objectContaining({ msg: "job.completed", jobId: row?.["jobId"], outcome: "processed" }),
+  );
 });
 
 describe("a caller", () => {

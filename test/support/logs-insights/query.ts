@@ -80,15 +80,20 @@ function readerOf(tokens: readonly Token[]) {
   };
 }
 
-const reserved = ["and", "or", "not", "like", "in", "by", "as", "asc", "desc"];
+/** Words of the language, which a query has to quote if they are fields. */
+const reserved = [
+  ...["and", "or", "not", "like", "in", "by", "as", "asc", "desc"],
+  ...["fields", "filter", "sort", "stats", "limit", "count", "max", "min", "sum", "avg"],
+];
 
 const wordFrom = (reader: Reader, expected: string) =>
   reader.take(expected, (token) => (token.kind === "word" ? token.text : undefined));
 
 function fieldFrom(reader: Reader): string {
-  return reader.take("a field", (token) =>
-    token.kind === "word" && !reserved.includes(token.text) ? token.text : undefined,
-  );
+  return reader.take("a field", (token) => {
+    if (token.kind === "quoted") return token.value;
+    return token.kind === "word" && !reserved.includes(token.text) ? token.text : undefined;
+  });
 }
 
 function listFrom<Item>(reader: Reader, item: (reader: Reader) => Item): readonly Item[] {

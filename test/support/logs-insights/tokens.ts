@@ -1,11 +1,12 @@
 export type Token =
   | { readonly kind: "word" | "symbol"; readonly text: string }
-  | { readonly kind: "text"; readonly value: string }
+  | { readonly kind: "text" | "quoted"; readonly value: string }
   | { readonly kind: "number"; readonly value: number }
   | { readonly kind: "pattern"; readonly value: RegExp };
 
 const forms: readonly (readonly [RegExp, (matched: RegExpExecArray) => Token])[] = [
   [/"([^"\\\n]*)"/y, ([, value = ""]) => ({ kind: "text", value })],
+  [/`([^`\n]+)`/y, ([, value = ""]) => ({ kind: "quoted", value })],
   // A pattern only follows `like`, so that it cannot be taken for a division.
   [/(?<=\blike )\/((?:[^/\\\n]|\\.)+)\//y, ([, source = ""]) => patternOf(source)],
   [/\d+(?:\.\d+)?(?![\w.])/y, ([value]) => ({ kind: "number", value: Number(value) })],
