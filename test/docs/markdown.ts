@@ -20,6 +20,7 @@ export const tutorialPages: readonly string[] = [
   "docs/tutorial.md",
   "docs/tutorial-events.md",
   "docs/tutorial-settings.md",
+  "docs/tutorial-deploy.md",
 ];
 
 /** A fenced block of a document. */

@@ -2,27 +2,29 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { type CodeBlock, codeBlocks, placeOf, textOf } from "../../docs/markdown.ts";
+import { codeBlocks, placeOf, textOf } from "../../docs/markdown.ts";
 import { answers, type Step, stepsOf } from "../../docs/session.ts";
 import { consumerEnvironment } from "./environment.ts";
 import { projectIn, type StartedCommand } from "./project.ts";
 
 const mark = "keelson-tutorial-end-of-command";
 
-/** A command that only reads. A reader repeats it until work in the background is done. */
-const reads = /^curl -s -H \S+ \S+$|keelson trace/;
+/** Commands that only read. A reader repeats a block of them until work in the background is done. */
+const reads = /^curl -s -H \S+ \S+$|keelson trace|^for f in .* aws logs /;
 
-/** A file to save, or a command to run. */
-export type TutorialStep = { readonly file: string; readonly block: CodeBlock } | Step;
+/** A file to save, or commands to run one after the other. */
+export type TutorialStep =
+  | { readonly file: string; readonly code: string }
+  | { readonly commands: readonly Step[] };
 
 /** The steps of a page in their order. A `ts` block is a file whose first line is its path; a `console` block has commands. */
 export function tutorialSteps(page: string): TutorialStep[] {
   return codeBlocks(page, textOf(page)).flatMap((block): TutorialStep[] => {
-    if (block.language === "console") return stepsOf(block);
+    if (block.language === "console") return [{ commands: stepsOf(block) }];
     if (block.language !== "ts") return [];
     const [, file] = /^\/\/ ([\w/.-]+)\n/.exec(block.code) ?? [];
     if (file === undefined) throw new Error(`${placeOf(block)}: the first line is not a path`);
-    return [{ file, block }];
+    return [{ file, code: block.code }];
   });
 }
 
@@ -64,16 +66,25 @@ export class Reader {
   /** Follows a step. Throws if a command fails, or prints something other than the page shows. */
   async follow(step: TutorialStep): Promise<void> {
     if ("file" in step) {
-      projectIn(join(this.#folder, "lending")).write(step.file, `${step.block.code}\n`);
+      projectIn(join(this.#folder, "lending")).write(step.file, `${step.code}\n`);
       return;
     }
-    const deadline = Date.now() + (reads.test(step.command) ? 30_000 : 0);
-    for (;;) {
+    const isReading = step.commands.every(({ command }) => reads.test(command));
+    const deadline = Date.now() + (isReading ? 60_000 : 0);
+    let problem = await this.#difference(step.commands);
+    while (problem !== undefined && Date.now() < deadline)
+      problem = await this.#difference(step.commands);
+    if (problem !== undefined) throw new Error(problem);
+  }
+
+  /** Runs commands until one prints something other than the page shows. */
+  async #difference(commands: readonly Step[]): Promise<string | undefined> {
+    for (const step of commands) {
       const printed = step.command === "npm start" ? await this.#start() : await this.#run(step);
-      if (answers(step, printed)) return;
-      if (Date.now() < deadline) continue;
-      throw new Error(`${step.place}: ${step.command}\nprinted:\n${printed}\n${this.#complaints}`);
+      if (!answers(step, printed))
+        return `${step.place}: ${step.command}\nprinted:\n${printed}\n${this.#complaints}`;
     }
+    return undefined;
   }
 
   /** Runs a command that is not on the page. */
