@@ -1,4 +1,4 @@
-import { arrival, joined, left, type Place } from "../../parts/limits/line.ts";
+import { arrival, dueFrom, joined, left, type Place } from "../../parts/limits/line.ts";
 import type { ReadMessage } from "../../parts/messages/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
@@ -22,8 +22,6 @@ export interface GroupLine {
 
 /** Attempts to change a line that others change as well: only processes that have stalled. */
 const maxTries = 5;
-/** Shortest time until a job that waits for another one is sent again, in milliseconds. */
-const behindMs = 1_000;
 
 /** @throws any error of the store. So does `wait` of its result. */
 export async function openLine(
@@ -54,7 +52,7 @@ export async function openLine(
     mayRun,
     wait: (afterMs, rowOf) =>
       change((found) => {
-        const fromMs = clock.now() + (found.mayRun ? afterMs : behindMs);
+        const fromMs = dueFrom(found.mayRun, clock.now(), afterMs);
         const next = joined(found.line, place, fromMs);
         return { line: next.line, items: outbox.items(rowOf(next.line.dueMs, next.place)) };
       }),

@@ -25,8 +25,8 @@ interface Received {
  * Messages of an ordered queue, which has no delays, wait in the outbox, jobs with an `order` in the
  * line of their group.
  *
- * Without a line, only an error of the application's own lets a job with an `order` wait. It keeps its
- * place in the queue, except before the receive with which SQS would dead-letter it.
+ * A job with an `order` has no line only if its own code threw the 429. It keeps its place in the
+ * queue, except before the receive with which SQS would dead-letter it.
  *
  * @param leastMs - least time to wait, in milliseconds.
  * @returns after how many milliseconds to return the received message instead, to keep its place or

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { arrival, joined, type Line, left, type Place } from "./line.ts";
+import { arrival, dueFrom, joined, type Line, left, type Place } from "./line.ts";
 
 const nowMs = 1_700_000_000_000;
 
@@ -67,4 +67,18 @@ test("in a line that has been empty, a job has a new position", () => {
   const { line, places } = lineOf(1);
   const empty = left(line, places[0] as Place);
   expect(joined(empty, places[0], nowMs).place).toEqual({ position: 2, turn: 2 });
+});
+
+test("a job whose line is missing leaves an empty line behind", () => {
+  const { line } = arrival(undefined, { position: 7, turn: 9 });
+  const empty = left(line, { position: 7, turn: 9 });
+  expect(empty).toMatchObject({ first: 8, next: 8 });
+  expect(arrival(empty).mayRun).toBe(true);
+  expect(joined(empty, undefined, nowMs).place.position).toBe(8);
+});
+
+test("a job waits long enough that no clock sees it as due before it is written", () => {
+  expect(dueFrom(true, nowMs, 750)).toBe(nowMs + 3_000);
+  expect(dueFrom(true, nowMs, 5_000)).toBe(nowMs + 5_000);
+  expect(dueFrom(false, nowMs, 5_000)).toBe(nowMs + 3_000);
 });

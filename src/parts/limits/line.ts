@@ -1,8 +1,9 @@
+import { skewMs } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 
 /**
- * Line of the jobs of an ordered group, once one of them had to wait for a slot. Waiting jobs are
- * in the outbox. Each returns to the queue when it is due, and is stored again until it may run.
+ * Line of the jobs of an ordered group, once one of them had to wait for a slot or a rate limit.
+ * Waiting jobs are in the outbox. Each returns to the queue when it is due, and is stored again until it may run.
  *
  * A position never changes, and decides the order. A turn is new each time a job is stored; since
  * rows are due in the order of their turns, and both outbox and queue keep the order of a group,
@@ -47,6 +48,22 @@ export function arrival(
   return { line: found, mayRun: place.position <= found.first || found.first === found.next };
 }
 
+/**
+ * Shortest time until a waiting job is sent again, in milliseconds. A sweep with a clock that is
+ * ahead must not see the row as due before it is written: it could pass that place, send the next
+ * job of the group, and so make this one seem lost.
+ */
+const leastWaitMs = skewMs + 1_000;
+
+/**
+ * When a job that has to wait is due at the earliest, in epoch milliseconds.
+ *
+ * @param mayRun - whether it waits for a limit and not for another job.
+ */
+export function dueFrom(mayRun: boolean, nowMs: number, afterMs: number): number {
+  return nowMs + (mayRun ? Math.max(leastWaitMs, afterMs) : leastWaitMs);
+}
+
 /** The line with a job that has to wait until `fromMs`, in epoch milliseconds, and after all others. */
 export function joined(
   line: Line,
@@ -71,7 +88,9 @@ export function joined(
 /** The line after a job is done. */
 export function left(line: Line, { position }: Place): Line {
   if (position < line.first) return line;
-  return { ...line, first: position + 1, firstBy: line.turn };
+  // If the row was missing, the position is new to the line.
+  const next = Math.max(line.next, position + 1);
+  return { ...line, first: position + 1, next, firstBy: line.turn };
 }
 
 export interface StoredLine extends Line {

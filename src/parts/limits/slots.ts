@@ -13,7 +13,10 @@ export interface Slots {
   leave(place: SlotPlace, owner: string): Promise<void>;
 }
 
-/** Slots and lines, loaded for handlers with `concurrency`. */
+/**
+ * Slots and lines, loaded for handlers with `concurrency`, and for jobs with an `order` on a server
+ * with `r.rateLimit`.
+ */
 export interface Waiting extends Slots {
   /** Lines of ordered groups whose jobs wait for slots. */
   readonly lines: LineStore;
