@@ -135,7 +135,7 @@ describe("the error names size, limit and service before anything is written, fo
     [
       "a job",
       (ctx) => ctx.enqueue("films.film.show", { text: large }),
-      /the job films.film.show has 1048\d{3} bytes, and SQS takes 1048576/,
+      /the job films.film.show has 1049\d{3} bytes, and SQS takes 1048576/,
     ],
     [
       "a delivery",

@@ -14,16 +14,12 @@ const mib = 1_048_576;
  * |---|---|---|
  * | SQS, a message | body, and name, type and value of each attribute (keelson does not send any) | yes |
  * | EventBridge, an entry | `Source`, `DetailType`, `Detail`, `Resources`; 14 for a `Time` | yes |
- * | Lambda, an asynchronous invocation | the payload | one a call |
- * | DynamoDB, an item | names and values of all attributes, keys included | see the transaction |
  * | DynamoDB, the message in an item | the message; the other attributes have 16 KiB | |
  * | DynamoDB, a transaction | its items, at most 100 | yes |
  */
 export const serviceSizes = Object.freeze({
   sqsMessage: { service: "SQS", maxBytes: mib },
   eventBridgeEntry: { service: "EventBridge", maxBytes: mib },
-  lambdaInvocation: { service: "asynchronous Lambda", maxBytes: mib },
-  dynamodbItem: { service: "DynamoDB", maxBytes: 409_600 },
   dynamodbText: { service: "DynamoDB", maxBytes: 393_216 },
   dynamodbTransaction: { service: "DynamoDB", maxBytes: 4 * mib },
 }) satisfies Readonly<Record<string, ServiceSize>>;
@@ -33,6 +29,9 @@ export const serviceSizes = Object.freeze({
  * queue, which has the same limit.
  */
 export const eventWrapperBytes = 512;
+
+/** Bytes that a job gets at most when it waits for a limit: see `parts/messages/waited.ts`. */
+export const waitedBytes = 128;
 
 /** Counts an entry of `PutEvents` as EventBridge does. */
 export function entryBytes(entry: {

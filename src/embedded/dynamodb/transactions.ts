@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/process/clock.ts";
+import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import {
   type Addressed,
   type Dynalite,
@@ -156,7 +157,7 @@ interface Operation {
 }
 
 const maxItems = 100;
-const maxBytes = 4 * 1024 * 1024;
+const { maxBytes } = serviceSizes.dynamodbTransaction;
 
 /** Each with its path in error messages: `transactItems.1.member`. */
 function transactItems({ TransactItems: items }: Input) {

@@ -10,6 +10,7 @@ import {
   jobText,
   readJob,
 } from "./job-message.ts";
+import { waitingText } from "./waited.ts";
 
 const job: JobMessage = {
   jobId: "j1",
@@ -67,10 +68,15 @@ test("drops unknown members of a job", () => {
   expect(readJob(JSON.stringify({ ...job, isAdmin: true }))).toEqual(job);
 });
 
-test("accepts a job up to SQS's limit, and refuses one byte more with both sizes", () => {
+test("accepts a job up to SQS's limit, with room to wait, and refuses one byte more with both sizes", () => {
   const sized = (text: string) => jobText({ ...job, payload: { text } });
-  const room = 1_048_576 - Buffer.byteLength(sized(""));
-  expect(Buffer.byteLength(sized("x".repeat(room)))).toBe(1_048_576);
+  const room = 1_048_576 - 128 - Buffer.byteLength(sized(""));
+  const largest = sized("x".repeat(room));
+  expect(Buffer.byteLength(largest)).toBe(1_048_576 - 128);
+  const [many, ms] = [Number.MAX_SAFE_INTEGER, 1_700_000_000_000];
+  const longest = { times: 1_000_001, attempts: 1_000_001, sinceMs: ms };
+  const waiting = waitingText(largest, { ...longest, position: many, turn: many });
+  expect(Buffer.byteLength(waiting)).toBeLessThanOrEqual(1_048_576);
   expect(() => sized("x".repeat(room + 1))).toThrow(
     new RangeError(
       "ctx.enqueue: the job files.file.scan has 1048577 bytes, and SQS takes 1048576; enqueue where the data is, not the data",

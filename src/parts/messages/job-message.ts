@@ -1,5 +1,5 @@
 import { PermanentError } from "../../base/errors/errors.ts";
-import { serviceSizes, tooLarge } from "../../base/sizes/service-sizes.ts";
+import { serviceSizes, tooLarge, waitedBytes } from "../../base/sizes/service-sizes.ts";
 import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import {
@@ -24,7 +24,7 @@ export interface JobMessage<Payload = unknown> extends Cause {
 
 export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): string {
   const text = queueText(JSON.stringify({ ...job, proof, trace }));
-  const bytes = Buffer.byteLength(text);
+  const bytes = Buffer.byteLength(text) + waitedBytes;
   const size = serviceSizes.sqsMessage;
   if (bytes > size.maxBytes)
     throw tooLarge(
