@@ -1,8 +1,5 @@
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
-import {
-  type ConfigExplanation,
-  explainConfig as explainKey,
-} from "../../parts/config/operate/explain-config.ts";
+import { type ConfigExplanation, explainKey } from "../../parts/config/operate/explain-config.ts";
 import type { OperatorContext } from "../../parts/config/operate/operator-session.ts";
 import { authorizeRead, type ConfigTarget, ownerAt } from "../../parts/config/operate/target.ts";
 import { limitUses } from "./limit-uses.ts";

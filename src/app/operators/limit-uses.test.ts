@@ -97,6 +97,15 @@ test("an explanation names the limits that read a key, and what the tenant has u
   expect(await limitsOf("of-user", "?scope=tenant")).toEqual([ofUser]);
 });
 
+test("an explanation counts no more than the number, which the row may exceed", async () => {
+  const as = { ...ann, roles: ["admin"] };
+  const key = "/config/notes:config:per-day";
+  expect((await app.fetch(key, { method: "PUT", as, body: { value: 2 } })).status).toBe(200);
+  expect(await limitsOf("per-day")).toMatchObject([{ taken: 2, limited: true }, {}]);
+  expect((await app.fetch(key, { method: "DELETE", as, body: {} })).status).toBe(200);
+  expect(await limitsOf("per-day")).toMatchObject([{ taken: 3, limited: true }, {}]);
+});
+
 test("so does it for quotas, concurrency and requests in flight", async () => {
   expect((await app.fetch("/notes", { method: "POST", as: ann })).status).toBe(200);
   expect(await limitsOf("note-count")).toEqual([

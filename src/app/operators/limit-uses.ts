@@ -37,7 +37,7 @@ export async function limitUses(
   const quotas = [...registry.quotas.values()].filter(({ limit }) => reads(limit));
   const counted = [
     ...rates.map(async ({ facts, limit }): Promise<LimitUse> => {
-      const use = await known(() => rateUse(runtime, limit.per, facts, owner));
+      const use = await known(() => rateUse(runtime, limit.per, facts, owner, value));
       return { limit: facts.id, kind: "rate", window: facts.window, ...shown(use, value) };
     }),
     ...quotas.map(async (quota): Promise<LimitUse> => {
@@ -63,13 +63,16 @@ async function rateUse(
   per: PlacedRate["limit"]["per"],
   limit: PlacedRate["facts"],
   { tenantId, userId }: RowOwner,
+  value: unknown,
 ): Promise<Used | undefined> {
   if (per !== "tenant" && per !== "user") return undefined;
   if ((per === "tenant" ? tenantId : userId) === undefined) return undefined;
   const startMs = windowStart(windowMs[limit.window], clock.now());
   const caller = { user: { id: userId, tenantId }, ip: undefined };
   const { rates } = await adapters.open();
-  const taken = await (await rates.open()).read({ ...partitionOf(per, caller), limit, startMs });
+  const read = await (await rates.open()).read({ ...partitionOf(per, caller), limit, startMs });
+  // The last lease of a window may exceed the number.
+  const taken = typeof value === "number" ? Math.min(read, Math.floor(value)) : read;
   return { taken, endsAtMs: startMs + windowMs[limit.window] };
 }
 

@@ -127,7 +127,8 @@ const known: readonly string[] = [
   "roles",
   "requestId",
 ] satisfies readonly (keyof RunOptions)[];
-const longestReason = 500;
+/** Maximum number of characters. */
+export const longestReason = 500;
 
 /** Checks the options of `server.run`. @throws TypeError with the name and value of an option. */
 export function checkRunOptions(options: RunOptions): void {

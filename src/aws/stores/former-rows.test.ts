@@ -13,7 +13,7 @@ import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { resetConfig, setConfig, undoConfig } from "../../parts/config/operate/change.ts";
 import { configHistory } from "../../parts/config/operate/config-history.ts";
-import { explainConfig } from "../../parts/config/operate/explain-config.ts";
+import { explainKey } from "../../parts/config/operate/explain-config.ts";
 import {
   type ConfigStore,
   type OperatorContext,
@@ -214,7 +214,7 @@ test("for any writers, order and interruption, the row under the key counts, bef
           [before, was, model.old],
           [after, is, counts()],
         ] as const) {
-          const { value, levels } = await explainConfig(
+          const { value, levels } = await explainKey(
             context(tenant, deployed.store()),
             deployed.handle(id),
           );
@@ -231,7 +231,7 @@ test("reads and explains a value under its former key, and the first write super
   await setConfig(old, before.handle(was), 5 as never);
   await setConfig(old, before.handle(was), 6 as never, { reason: "more" });
 
-  expect((await explainConfig(now, after.handle(is))).levels[0]).toMatchObject({
+  expect((await explainKey(now, after.handle(is))).levels[0]).toMatchObject({
     formerKey: was,
     value: 6,
     version: 2,
@@ -243,10 +243,10 @@ test("reads and explains a value under its former key, and the first write super
     value: 7,
     version: 3,
   });
-  expect((await explainConfig(now, after.handle(is))).levels[0]).not.toHaveProperty("formerKey");
+  expect((await explainKey(now, after.handle(is))).levels[0]).not.toHaveProperty("formerKey");
   expect(await stored("goes-on", was)).toMatchObject({ value: 6, version: 2, renamedTo: is });
   // A deployment that is rolled back reads what was there before the rename.
-  expect(await explainConfig(old, before.handle(was))).toMatchObject({ value: 6, version: 2 });
+  expect(await explainKey(old, before.handle(was))).toMatchObject({ value: 6, version: 2 });
 });
 
 test("history continues over the rename, page by page, and an undo reaches behind it", async () => {
@@ -289,7 +289,7 @@ test.each(["reset", "undo to nothing", "expire"])(
       await remove(at(tenant, is));
     }
 
-    expect(await explainConfig(now, after.handle(is))).toMatchObject({
+    expect(await explainKey(now, after.handle(is))).toMatchObject({
       value: -1,
       source: "default",
     });
@@ -304,7 +304,7 @@ test("a secret opens under its former key, is sealed again by a rotation, and is
   const ctx = context("secrets", now.store());
   await setConfig(context("secrets", old.store()), old.handle(was), "hunter2-hunter2" as never);
 
-  expect(await explainConfig(ctx, now.handle(is))).toMatchObject({
+  expect(await explainKey(ctx, now.handle(is))).toMatchObject({
     isSet: true,
     source: "tenant-row",
     version: 1,
@@ -323,7 +323,7 @@ test("a secret opens under its former key, is sealed again by a rotation, and is
     locked: 0,
     resealed: 1,
   });
-  expect(await explainConfig(ctx, now.handle(is))).toMatchObject({
+  expect(await explainKey(ctx, now.handle(is))).toMatchObject({
     isSet: true,
     source: "tenant-row",
   });
@@ -332,7 +332,7 @@ test("a secret opens under its former key, is sealed again by a rotation, and is
   const left = await stored("secrets", was);
   expect(left).toMatchObject({ version: 1, deleted: true, renamedTo: is });
   expect(left).not.toHaveProperty("value");
-  expect(await explainConfig(ctx, now.handle(is))).toMatchObject({ isSet: true, version: 2 });
+  expect(await explainKey(ctx, now.handle(is))).toMatchObject({ isSet: true, version: 2 });
 });
 
 test("reads a plain-text value under the former key even if the key has become a secret", async () => {
@@ -343,7 +343,7 @@ test("reads a plain-text value under the former key even if the key has become a
     "hunter2" as never,
   );
 
-  expect(await explainConfig(context("plain", now.store()), now.handle(is))).toMatchObject({
+  expect(await explainKey(context("plain", now.store()), now.handle(is))).toMatchObject({
     source: "missing",
   });
   await setConfig(context("plain", now.store()), now.handle(is), "hunter3" as never);
@@ -353,7 +353,7 @@ test("reads a plain-text value under the former key even if the key has become a
 test("reads a key that was renamed twice under each former name, the latest first, and a write supersedes all", async () => {
   const twice = deployment({ [is]: limit([was, first]) });
   const ctx = context("twice", twice.store());
-  const read = async () => (await explainConfig(ctx, twice.handle(is))).value;
+  const read = async () => (await explainKey(ctx, twice.handle(is))).value;
   const oldest = deployment({ [first]: limit() });
   await setConfig(context("twice", oldest.store()), oldest.handle(first), 1 as never);
   expect(await read()).toBe(1);
@@ -371,7 +371,7 @@ test("a key that gets its name back is read under the name it had in between, an
   await setConfig(context("back", before.store()), before.handle(was), 1 as never);
   await setConfig(now, after.handle(is), 2 as never);
 
-  expect(await explainConfig(ctx, back.handle(was))).toMatchObject({ value: 2, version: 2 });
+  expect(await explainKey(ctx, back.handle(was))).toMatchObject({ value: 2, version: 2 });
   expect(await setConfig(ctx, back.handle(was), 3 as never)).toMatchObject({
     value: 3,
     version: 3,
@@ -384,7 +384,7 @@ test("a key that gets its name back is read under the name it had in between, an
   await setConfig(context("back-2", after.store()), after.handle(is), 2 as never);
   await remove(at("back-2", is));
   const other = context("back-2", back.store());
-  expect(await explainConfig(other, back.handle(was))).toMatchObject({ source: "default" });
+  expect(await explainKey(other, back.handle(was))).toMatchObject({ source: "default" });
   expect(await setConfig(other, back.handle(was), 3 as never)).toMatchObject({ value: 3 });
 });
 
@@ -394,7 +394,7 @@ test("a row written by hand has no version, and is superseded all the same", asy
   );
   const ctx = context("hand", after.store());
 
-  expect(await explainConfig(ctx, after.handle(is))).toMatchObject({ value: 4 });
+  expect(await explainKey(ctx, after.handle(is))).toMatchObject({ value: 4 });
   expect(await setConfig(ctx, after.handle(is), 5 as never)).toMatchObject({
     value: 5,
     version: 1,

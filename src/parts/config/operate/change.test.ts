@@ -15,7 +15,7 @@ import { createRowCipher } from "../read/row-cipher.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, tenantPartition } from "../read/rows.ts";
 import { resetConfig, setConfig, undoConfig } from "./change.ts";
 import { configHistory } from "./config-history.ts";
-import { explainConfig } from "./explain-config.ts";
+import { explainKey } from "./explain-config.ts";
 import {
   type ConfigStore,
   type HistoryEntry,
@@ -140,7 +140,7 @@ test("versions grow by one, and rows, results and history match a model, for any
             states.push(next);
             actions.push(operation.kind);
           }
-          const { value, levels } = await explainConfig(ctx, key);
+          const { value, levels } = await explainKey(ctx, key);
           expect(value).toBe(states.at(-1) ?? 10);
           expect(levels[0]?.version ?? 0).toBe(states.length - 1);
         }
@@ -182,7 +182,7 @@ test("a write overtaken by another one is applied on top of it, unless it expect
   });
 });
 
-test("each write is reported to the config reader, and explainConfig shows the age of the row", async () => {
+test("each write is reported to the config reader, and an explanation shows the age of the row", async () => {
   const { store } = memory();
   const noted: unknown[] = [];
   const ctx = context(admin, store, {
@@ -197,7 +197,7 @@ test("each write is reported to the config reader, and explainConfig shows the a
     ["config#tenant#acme", "files:config:limit", { value: 20, version: 1 }],
     ["config#tenant#acme", "files:config:limit", { value: undefined, version: 2, deleted: true }],
   ]);
-  expect(await explainConfig(ctx, handle(limit))).toMatchObject({ cacheAgeMs: 1_200 });
+  expect(await explainKey(ctx, handle(limit))).toMatchObject({ cacheAgeMs: 1_200 });
 });
 
 test("a write with an unknown outcome invalidates the cached row", async () => {
@@ -336,7 +336,7 @@ test("an anonymous caller can write nothing, whatever the key's rules, and has n
       fields: [{ field: "userId" }],
     },
   );
-  expect(await explainConfig(ctx, handle(createUserConfig("boolean", open)))).toMatchObject({
+  expect(await explainKey(ctx, handle(createUserConfig("boolean", open)))).toMatchObject({
     source: "missing",
     levels: [{ source: "system-row" }, { source: "app-override" }, { source: "default" }],
   });
@@ -345,9 +345,7 @@ test("an anonymous caller can write nothing, whatever the key's rules, and has n
 test("refuses a foreign ctx, and says which one to pass", async () => {
   const ctx = { ...context(admin, memory().store), db: {} as never };
 
-  await expect(explainConfig(ctx, handle(limit))).rejects.toThrow(
-    /pass the ctx of a handler or job/,
-  );
+  await expect(explainKey(ctx, handle(limit))).rejects.toThrow(/pass the ctx of a handler or job/);
 });
 
 test("passes on a typed error of the store", async () => {
@@ -357,7 +355,7 @@ test("passes on a typed error of the store", async () => {
       Object.assign(new Error("x"), { [Symbol.for("keelson.error")]: true, code: "own" }),
     );
 
-  await expect(explainConfig(context(admin, store), handle(limit))).rejects.toMatchObject({
+  await expect(explainKey(context(admin, store), handle(limit))).rejects.toMatchObject({
     code: "own",
   });
 });
@@ -371,12 +369,12 @@ test("explains a row without metadata and a computed function that throws a non-
   });
   const ctx = context(admin, store);
 
-  expect(await explainConfig(ctx, handle(failing))).toMatchObject({ source: "computed" });
+  expect(await explainKey(ctx, handle(failing))).toMatchObject({ source: "computed" });
   rows.set(idOf({ partition: tenantPartition("acme"), key: "files:config:limit" }), {
     value: 5,
     version: 3,
   });
-  expect((await explainConfig(ctx, handle(failing))).levels[0]).toEqual({
+  expect((await explainKey(ctx, handle(failing))).levels[0]).toEqual({
     source: "tenant-row",
     isSet: true,
     active: true,

@@ -33,10 +33,8 @@ import {
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
  * `config_unavailable` if the store fails.
- * @example
- * const { source, levels } = await explainConfig(ctx, config.maxUploadSizeMb);
  */
-export async function explainConfig(
+export async function explainKey(
   ctx: OperatorContext,
   handle: ConfigKeyHandle<unknown>,
   target: ConfigTarget = {},
@@ -107,7 +105,7 @@ function declarationView(definition: ConfigKeyDefinition): DeclarationView {
 
 /**
  * Lists the keys that the caller may read. Reads all rows in one consistent read.
- * @throws the errors of {@link explainConfig} except NotFoundError.
+ * @throws the errors of {@link explainKey} except NotFoundError.
  */
 export async function listConfig(
   ctx: OperatorContext,

@@ -6,8 +6,9 @@ export interface LimitUse {
   /** Of a rate limit or a quota. */
   readonly window?: string;
   /**
-   * Part of the number that the tenant, or the user of the explanation, has used in the current
-   * window. Only of a quota, and of a rate limit per tenant or user; absent if the store fails.
+   * Tokens or usage that the explained tenant or user has taken in the current window; processes may
+   * still hold some tokens. Only of a quota, and of a rate limit per tenant or user; absent if the
+   * store fails.
    */
   readonly taken?: number;
   /** Whether nothing is left of the key's value. Absent without `taken`. */

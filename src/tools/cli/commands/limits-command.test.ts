@@ -103,6 +103,15 @@ test("does not correct a quota that the server lacks", async () => {
   expect(complained.join("\n")).toContain("it declares none");
 });
 
+test.each([" ", "x".repeat(501)])(
+  "refuses the reason %j before it starts a server",
+  async (reason) => {
+    const args = ["correct", "no-such-server.js", "acme", "notes.count", "1", "--reason", reason];
+    expect(await limits(...args)).toBe(2);
+    expect(complained.join("\n")).toContain("the reason is");
+  },
+);
+
 test.each([
   [[], "no action is given"],
   [["list"], "no module"],

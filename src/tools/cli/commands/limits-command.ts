@@ -1,4 +1,5 @@
 import { allRates } from "../../../app/registry/rate-limits.ts";
+import { longestReason } from "../../../app/run/outside-run.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { quoted } from "../../../base/errors/quoted.ts";
 import type { ListedRate } from "../../../parts/limits/rate-store.ts";
@@ -96,11 +97,12 @@ function correctionOf(
   const named = required(quota, `no quota is given; ${form}`);
   if (used === undefined || !/^\d{1,15}$/.test(used))
     refuse(`the usage is ${quoted(used)}; use a whole number from 0`);
-  return {
-    quota: named,
-    used: Number(used),
-    reason: required(reason, `no reason is given; ${form}`),
-  };
+  const purpose = required(reason, `no reason is given; ${form}`);
+  if (purpose.trim() === "" || purpose.length > longestReason)
+    refuse(
+      `the reason is ${quoted(purpose)}; use 1 to ${longestReason} characters, not only blanks`,
+    );
+  return { quota: named, used: Number(used), reason: purpose };
 }
 
 async function correct(runtime: Runtime, asked: Asked, context: CommandContext): Promise<void> {
