@@ -78,19 +78,28 @@ export function memberReader({ ts, checker }) {
   }
 
   function shortType(node) {
-    const literals = literalsOf(checker.getTypeFromTypeNode(node));
+    const literals = literalsOf(node) ?? [];
     if (literals.length > 1 && literals.join(" | ").length <= longestType)
       return literals.join(" | ");
     const text = typeText(node);
     return text.length <= longestType ? text : text.includes("=>") ? "function" : "object";
   }
 
-  /** `"a"`, `"b"` of a union of them. */
-  function literalsOf(type) {
-    const types = type.isUnion() ? type.types : [];
-    return types.every((one) => one.isStringLiteral())
-      ? types.map(({ value }) => JSON.stringify(value))
-      : [];
+  /** `"a"`, `"b"` of a union of them, in the order of the source: the checker has no order that lasts. */
+  function literalsOf(node) {
+    if (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal)) return [node.getText()];
+    if (ts.isParenthesizedTypeNode(node)) return literalsOf(node.type);
+    if (ts.isUnionTypeNode(node)) {
+      const parts = node.types.map(literalsOf);
+      return parts.includes(undefined) ? undefined : parts.flat();
+    }
+    if (!ts.isTypeReferenceNode(node)) return undefined;
+    const symbol = checker.getSymbolAtLocation(node.typeName);
+    const isAlias = ((symbol?.flags ?? 0) & ts.SymbolFlags.Alias) !== 0;
+    const [declaration] = (isAlias ? checker.getAliasedSymbol(symbol) : symbol)?.declarations ?? [];
+    return declaration !== undefined && ts.isTypeAliasDeclaration(declaration)
+      ? literalsOf(declaration.type)
+      : undefined;
   }
 
   function typeText(node) {
@@ -145,9 +154,13 @@ export function memberReader({ ts, checker }) {
   }
 }
 
+/** Objects that users fill, and that are not called options. */
+const filled =
+  /^(?:RateLimit|Limits|BodyLimits|ClaimNames|ConfigTarget|NewTenant|Caller|ReplyCookie|ErrorDetails|MessageDetails)$/;
+
 /** Whether a type is an object that users fill, by the way that keelson names such types. */
 export function isOptionName(name) {
-  return /(?:Options|Scenario|ClaimNames)$|^(?:RateLimit|Limits|BodyLimits)$/.test(name);
+  return /(?:Options|Scenario)$/.test(name) || filled.test(name);
 }
 
 /** The text of a comment without its sentence on the default, and that default. */

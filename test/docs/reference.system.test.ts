@@ -55,6 +55,19 @@ test("an option without a comment fails the check, by its name", () => {
   expect(said).toBe("reference: options without a comment:\nContainerOptions: greeting\n");
 });
 
+test("an option object without a table fails the check, and so does one whose name does not say what it is", () => {
+  const file = "src/app/server/server.ts";
+  const place = "export interface Server {\n";
+  const method = (type: string) => `  /** Greets. */\n  greet(given: ${type}): void;\n`;
+  const source = readFileSync(join(root, file), "utf8");
+  const greeting = (name: string) =>
+    `export interface ${name} {\n  /** A word. Default: none. */\n  readonly word?: string;\n}\n\n`;
+  expect(source).toContain(place);
+  const added = (name: string) => whileChanged(file, place, method(name), "behind", greeting(name));
+  expect(added("GreetOptions")).toContain("docs/options.md: not those of the sources");
+  expect(added("Greeting")).toContain("keelson: Server: Greeting");
+});
+
 test("a member of ctx without its row fails the check", () => {
   const file = "src/app/handlers/pipeline-context.ts";
   const added = "  /** The mood of the caller. */\n  readonly mood: string;\n";
@@ -85,14 +98,20 @@ test("a variable without a row fails the check, and so does a row without a vari
 });
 
 /** What the check says after a text has been added behind, or before, another; the file is as it was after that. */
-function whileChanged(file: string, place: string, added: string, where = "behind"): string {
+function whileChanged(
+  file: string,
+  place: string,
+  added: string,
+  where = "behind",
+  end = "",
+): string {
   const path = join(root, file);
   const before = readFileSync(path, "utf8");
   if (!before.includes(place)) throw new Error(`${file} has no ${place}`);
   try {
     writeFileSync(
       path,
-      before.replace(place, () => (where === "behind" ? place + added : added + place)),
+      before.replace(place, () => (where === "behind" ? place + added : added + place)) + end,
     );
     const { status, said } = check();
     expect(status).toBe(1);

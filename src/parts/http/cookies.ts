@@ -2,6 +2,7 @@ import { quoted } from "../../base/errors/quoted.ts";
 
 /** Cookie that a reply sets. */
 export interface ReplyCookie {
+  /** Value, which is sent percent-encoded. */
   readonly value: string;
   /** Whether the cookie is hidden from scripts. Default `true`. */
   readonly httpOnly?: boolean;

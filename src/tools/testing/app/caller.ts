@@ -7,8 +7,11 @@ import { defined } from "../../../base/types/defined.ts";
 
 /** Caller that a test signs in. */
 export interface Caller {
+  /** ID of the user. */
   readonly id: string;
+  /** Tenant of the user. */
   readonly tenantId: string;
+  /** Roles of the user. Default: none. */
   readonly roles?: readonly string[];
 }
 
