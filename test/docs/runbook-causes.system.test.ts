@@ -261,7 +261,7 @@ describe("messages", () => {
     await expect(app.settled()).rejects.toThrow("failed too often");
 
     const rows = rowsOf("schedule-gave-up", 0);
-    expect(rows.map(({ handler }) => handler)).toEqual(Array(6).fill("shop.order.report"));
+    expect(new Set(rows.map(({ handler }) => handler))).toEqual(new Set(["shop.order.report"]));
     expect(rows.map(({ msg }) => msg)).toContain("schedule.gave_up");
     expect(rows).toContainEqual(expect.objectContaining({ message: "no numbers" }));
 
