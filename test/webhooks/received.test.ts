@@ -156,6 +156,38 @@ describe("a run that fails", () => {
     expect(await toStripe(event)).toMatchObject({ body: { done: true }, isReplayed: false });
   });
 
+  test.each<[string, Partial<typeof world>]>([
+    [
+      "tenant",
+      {
+        tenant: async () => {
+          throw new NotFoundError("account", "1");
+        },
+      },
+    ],
+    [
+      "id",
+      {
+        id: () => {
+          throw new NotFoundError("payment", "1");
+        },
+      },
+    ],
+  ])(
+    "in its %s with a typed error below 500 is a 500, and may be sent again",
+    async (_of, broken) => {
+      const body = JSON.stringify(newEvent());
+      Object.assign(world, broken);
+      expect(await send("/hooks/function/here", body)).toMatchObject({
+        status: 500,
+        body: { error: "internal_error" },
+      });
+      Object.assign(world, { tenant: before.tenant, id: before.id });
+      expect(await send("/hooks/function/here", body)).toMatchObject({ status: 204 });
+      expect(world.runs).toHaveLength(1);
+    },
+  );
+
   test("with a status that the handler chose keeps it", async () => {
     answersOtherwise("the handler asks the sender to stop");
     world.handle = async () => reply({}, { status: 410 });

@@ -35,7 +35,8 @@ export interface ReceivedWebhook {
  * event claims.
  *
  * @throws FrameworkError `signature_invalid`; the errors of a body and a schema; the errors of
- * {@link runWrite}, from 500 up if the handler threw them, so that the sender tries again.
+ * {@link runWrite}, from 500 up if `tenant`, `id` or the handler threw them, so that the sender
+ * tries again.
  */
 export async function receiveWebhook(
   scope: RequestScope,
@@ -54,22 +55,22 @@ export async function receiveWebhook(
   const greeting = isScheme(webhook.verify) ? formatOf(webhook.verify).greeting?.(raw) : undefined;
   if (greeting !== undefined) return plain(greeting);
   const input = await validateInput(declaration.input, raw);
-  const tenantId = await tenantOf(received, input);
+  const tenantId = await resendably(() => tenantOf(received, input));
   if (tenantId === undefined) return plain(undefined);
   await enter(scope, tenantId);
   await runtime.tenantsInFlight?.enter(scope, declaration);
-  if (runtime.isLimited)
-    await (await runtime.limits.open()).admit(scope, request, declaration, true);
+  if (runtime.isLimited) {
+    const limits = runtime.limits.value ?? (await runtime.limits.open());
+    await limits.admit(scope, request, declaration, true);
+  }
   const view = () => requestView(request, bytes);
-  const claim = claimOf(scope, received, idOf(received, input, verdict.id, bytes));
-  try {
+  return await resendably(async () => {
+    const claim = claimOf(scope, received, idOf(received, input, verdict.id, bytes));
     const write = { declaration, request, input, rawInput, view, head: false, claim };
     const response = await runWrite(scope, adapters, write);
     warnOfUndeclaredStatus(scope, declaration.status, response.status);
     return response;
-  } catch (error) {
-    throw resendable(error);
-  }
+  });
 }
 
 async function verified(
@@ -230,6 +231,15 @@ function claimOf(
     deadlineMs,
     assertFits,
   };
+}
+
+/** Runs code of the application. @throws its error, from 500 up: see {@link resendable}. */
+async function resendably<Result>(run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    throw resendable(error);
+  }
 }
 
 /** Senders take an error below 500 as final, or switch the webhook off. */
