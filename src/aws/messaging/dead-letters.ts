@@ -9,6 +9,7 @@ import {
   type SQSClient,
 } from "@aws-sdk/client-sqs";
 import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
+import { untriedText } from "../../parts/messages/waited.ts";
 import { queueMessage, reasonAttribute, systemAttributes } from "./sqs-queue.ts";
 
 export interface DeadLetter {
@@ -32,7 +33,10 @@ export interface DeadLetters {
    */
   read(): AsyncGenerator<readonly DeadLetter[]>;
   release(letter: DeadLetter): Promise<void>;
-  /** Sends it to its queue, then removes it: a crash in between doubles it, which claims notice. */
+  /**
+   * Sends it to its queue, with no attempts so far, then removes it: a crash in between doubles it,
+   * which claims notice.
+   */
   moveBack(letter: DeadLetter): Promise<void>;
   remove(letter: DeadLetter): Promise<void>;
 }
@@ -85,7 +89,7 @@ export async function openDeadLetters(
     },
     moveBack: async (letter) => {
       const { id, body, group } = letter;
-      const message = { QueueUrl: source, MessageBody: body, MessageGroupId: group };
+      const message = { QueueUrl: source, MessageBody: untriedText(body), MessageGroupId: group };
       const ordered = isOrdered(source) ? { MessageDeduplicationId: `back-${id}` } : {};
       await client.send(new SendMessageCommand({ ...message, ...ordered }));
       await remove(letter);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { neverWaited, placeOf, waitedOf, waitingText, waitMs } from "./waited.ts";
+import { neverWaited, placeOf, untriedText, waitedOf, waitingText, waitMs } from "./waited.ts";
 
 const waited = { times: 2, attempts: 1, sinceMs: 1_700_000_000_000 };
 
@@ -14,6 +14,14 @@ test("a message that waits keeps every other byte", () => {
   const again = waitingText(once, { times: 3, attempts: 1 });
   expect(waitedOf(JSON.parse(again))).toEqual({ times: 3, attempts: 1 });
   expect(again.match(/"waited"/g)).toHaveLength(2);
+});
+
+test("an untried message keeps everything but its attempts", () => {
+  const body = '{"jobId":"j1","payload":{"attempts":9,"waited":{"times":9,"attempts":9}}}';
+  const full = { times: 2, attempts: 4, sinceMs: 1_700_000_000_000, position: 3, turn: 9 };
+  expect(untriedText(waitingText(body, full))).toBe(waitingText(body, { ...full, attempts: 0 }));
+  for (const text of [body, "", "not JSON", '{"waited":{"attempts":"4"},"jobId":"j1"}'])
+    expect(untriedText(text)).toBe(text);
 });
 
 test.each([

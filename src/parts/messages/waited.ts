@@ -52,6 +52,11 @@ export function waitingText(text: string, waited: Waited): string {
   return `{"waited":${JSON.stringify(waited)},${rest}`;
 }
 
+/** Returns a message with no attempts so far. The rest stays byte for byte. */
+export function untriedText(text: string): string {
+  return text.replace(/^(?<before>\{"waited":\{[^{}]*"attempts":)\d+/, "$<before>0");
+}
+
 const waitsMs = Object.freeze([1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000] as const);
 
 /** Returns how long a message waits that has waited `times` times: 1 s to 60 s, give or take a quarter. */
