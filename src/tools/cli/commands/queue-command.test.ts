@@ -37,6 +37,9 @@ const uploads = defineFeature("uploads", (r) => {
 });
 export const server = buildServer({ features: [uploads], environment: "production" });`;
 
+const silent = `import { buildServer } from ${source};
+export const server = buildServer({ features: [], environment: "production" });`;
+
 let folder: string;
 let path: string;
 let app: TestApp;
@@ -264,6 +267,15 @@ describe("keelson queue", () => {
     });
     expect(visited).toEqual(["a", "b", "c"]);
     expect(released).toEqual(["a3", "b2"]);
+  });
+
+  test("refuses to list a server without queues", async () => {
+    const other = join(folder, "silent.mjs");
+    await writeFile(other, silent);
+    expect(await run(["list", other])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("the server has no queue\n"),
+    });
   });
 
   test("says that a letter does not exist", async () => {

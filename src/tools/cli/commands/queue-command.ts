@@ -4,8 +4,8 @@ import {
   type DeadLetters,
   openDeadLetters,
 } from "../../../aws/messaging/dead-letters.ts";
-import { readMessage } from "../../../parts/messages/message-guard.ts";
-import { isOrdered } from "../../../parts/messages/message-queue.ts";
+import { isOrdered, type MessageQueue } from "../../../parts/messages/message-queue.ts";
+import { needsOf } from "../../infra/needs.ts";
 import {
   actionOf,
   type CommandContext,
@@ -22,6 +22,7 @@ import {
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { jsonFlag, printRows } from "../setup/print-rows.ts";
+import { factsOf } from "./letter-facts.ts";
 
 const flags = {
   all: flag("move-back and delete: all dead letters of the queue"),
@@ -112,14 +113,14 @@ async function list({ runtime, queue, values }: Call, context: CommandContext): 
   const nowMs = context.clock.now();
   const rows: Record<string, unknown>[] = [];
   let waiting = 0;
-  for (const [name, letters] of opened) {
+  for (const { name, letters, holds } of opened) {
     waiting += await letters.count();
     await visit(letters, context, async (letter) => {
-      rows.push({ queue: name, ...factsOf(letter, nowMs), error: letter.reason });
+      rows.push({ queue: name, ...factsOf(letter, holds, nowMs), error: letter.reason });
       return "kept";
     });
   }
-  const names = opened.map(([name]) => name).join(", ");
+  const names = opened.map(({ name }) => name).join(", ");
   await printRows(rows, values, context, `no dead letter in ${names}`);
   if (waiting > rows.length)
     context.complain(
@@ -158,7 +159,7 @@ async function change(call: Call, context: CommandContext, done: string, act: Ac
   }
   const startedMs = context.clock.now();
   let count = 0;
-  for (const [, letters] of await lettersOf(runtime, queue))
+  for (const { letters } of await lettersOf(runtime, queue))
     await visit(letters, context, async (letter) => {
       // A letter that has failed again in the meantime: moving it again would never end.
       if (letter.sentMs > startedMs) return "kept";
@@ -176,9 +177,9 @@ async function withOne(
   act: (letters: DeadLetters, letter: DeadLetter) => Promise<Visited>,
 ): Promise<number> {
   let isFound = false;
-  for (const [, letters] of await lettersOf(runtime, queue))
+  for (const { letters, holds } of await lettersOf(runtime, queue))
     await visit(letters, context, async (letter) => {
-      if (letter.id !== id && factsOf(letter, 0).of !== id) return "kept";
+      if (letter.id !== id && factsOf(letter, holds, 0).of !== id) return "kept";
       isFound = true;
       return (await act(letters, letter)) === "gone" ? "last" : "last kept";
     });
@@ -225,61 +226,51 @@ export async function visit(
   }
 }
 
+interface Opened extends Pick<MessageQueue, "name" | "holds"> {
+  readonly letters: DeadLetters;
+}
+
 /**
- * Opens the dead letters of one queue of the server, or of all its queues.
+ * Opens the dead letters of one queue of the server, or of all that it needs.
  *
  * @throws Error if none of them has a dead-letter queue.
  */
 async function lettersOf(
-  { adapters, server: { registry } }: Runtime,
+  { adapters, server }: Runtime,
   queue: string | undefined,
-): Promise<(readonly [queue: string, letters: DeadLetters])[]> {
+): Promise<Opened[]> {
   const messaging = await (await adapters.open()).messaging.open();
   const { events, others, jobs, fairJobs, fairMode, sqs } = messaging;
-  const own = [events, jobs, fairJobs];
-  const all = registry.receivers.size === 0 ? own : [...own, others];
+  const needs = needsOf(server);
+  const needed = [
+    ...(needs.events === undefined ? [] : [events]),
+    ...(needs.jobs === undefined ? [] : [jobs, fairJobs]),
+    ...(needs.received === undefined ? [] : [others]),
+  ];
+  // A queue that it does not need may still hold letters of an earlier version.
+  const all = queue === undefined ? needed : [events, jobs, fairJobs, ...needed];
   const queues = [...new Map(all.map((one) => [one.name, one])).values()];
   const wanted = queues.filter(({ name }) => queue === undefined || name === queue);
-  if (wanted.length === 0)
+  if (wanted.length === 0) {
+    const names = queues.map(({ name }) => name).join(", ");
     refuse(
-      `the server has no queue ${JSON.stringify(queue)}; it has ${queues.map(({ name }) => name).join(", ")}`,
+      queue
+        ? `the server has no queue ${JSON.stringify(queue)}; it has ${names}`
+        : "the server has no queue",
     );
+  }
   const opened = await Promise.all(
     // Without fair queues a server may have no queue for fair jobs, or one from before a rollback.
     wanted.map(async (one) => {
-      const letters = openDeadLetters(sqs, one);
-      return [
-        one.name,
-        await (one === fairJobs && fairMode === "off" ? letters.catch(() => undefined) : letters),
-      ] as const;
+      const { name, holds } = one;
+      const opening = openDeadLetters(sqs, one);
+      const mayMiss = one === fairJobs && fairMode === "off";
+      const letters = await (mayMiss ? opening.catch(() => undefined) : opening);
+      return letters === undefined ? [] : [{ name, holds, letters }];
     }),
   );
-  const found = opened.flatMap(([name, letters]) =>
-    letters === undefined ? [] : [[name, letters] as const],
-  );
+  const found = opened.flat();
   if (found.length > 0) return found;
-  const names = opened.map(([name]) => name).join(", ");
+  const names = wanted.map(({ name }) => name).join(", ");
   throw new Error(`${names}: there is no dead-letter queue; run keelson doctor`);
-}
-
-/** Reads the facts that a message has. It may be malformed, or not a message of keelson. */
-function factsOf({ id, body, sentMs }: DeadLetter, nowMs: number) {
-  const ageSeconds = Math.round((nowMs - sentMs) / 1_000);
-  const read = readOrNot(body);
-  if (read === undefined)
-    return { id, of: undefined, tenantId: undefined, type: undefined, ageSeconds };
-  if ("job" in read) {
-    const { name, jobId, tenantId } = read.job;
-    return { id, of: jobId, tenantId, type: name, ageSeconds };
-  }
-  const { type, eventId, tenantId } = read.event;
-  return { id, of: eventId, tenantId, type, ageSeconds };
-}
-
-function readOrNot(body: string) {
-  try {
-    return readMessage(body);
-  } catch {
-    return undefined;
-  }
 }
