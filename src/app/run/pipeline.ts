@@ -35,14 +35,12 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInScope } from "../runtime/scope.ts";
 import { assertActive } from "./active-tenant.ts";
 import { fail, refuse, warnOfUndeclaredStatus } from "./failed-request.ts";
+import { readParts } from "./multipart-form.ts";
 
 const noBytes = new Uint8Array(0);
 /** Not loaded at a query's cold start. */
 const writes = lazy(() => import("./write.ts"));
 const webhooks = lazy(() => import("./receive-webhook.ts"));
-
-const parts = async ({ headers }: HttpRequest, bytes: Uint8Array) =>
-  (await import("../../parts/http/multipart.ts")).readMultipart(headers, bytes);
 
 export interface Sender {
   /** Called in the request's scope, in which a streamed body is read as well. */
@@ -135,7 +133,7 @@ export async function answer<HostResponse>(
   const parsed = isForm ? await request.readForm?.(limitBytes) : undefined;
   const body = parsed === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
-  const form = kind === "multipart" ? (parsed ?? (await parts(request, bytes))) : parsed;
+  const form = kind === "multipart" ? (parsed ?? (await readParts(request, bytes))) : parsed;
   const accepted = validateInput(
     declaration.input,
     readInput(request, declaration, params, { bytes, form }),

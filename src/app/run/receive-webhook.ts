@@ -5,7 +5,6 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { anonymous, isIdentifier, type User } from "../../base/identity/access.ts";
 import { type ReceivedBody, readInput, validateInput } from "../../parts/http/input.ts";
 import { type HttpRequest, type HttpResponse, requestView } from "../../parts/http/message.ts";
-import { readMultipart } from "../../parts/http/multipart.ts";
 import { toResponse } from "../../parts/http/response.ts";
 import { claimKey } from "../../parts/once/claim.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
@@ -18,6 +17,7 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { assertActive } from "./active-tenant.ts";
 import { warnOfUndeclaredStatus } from "./failed-request.ts";
+import { readParts } from "./multipart-form.ts";
 import { runWrite } from "./write.ts";
 
 /** Retention of the claim of a webhook, in milliseconds: 30 days. */
@@ -48,8 +48,7 @@ export async function receiveWebhook(
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.openFor(declaration));
   const verdict = await verified(scope, adapters, received, bytes);
   if (verdict.kind === "refused") throw refused(scope, verdict);
-  const form =
-    declaration.body === "multipart" ? await readMultipart(request.headers, bytes) : undefined;
+  const form = declaration.body === "multipart" ? await readParts(request, bytes) : undefined;
   const rawInput = () => bodyOf(received, { bytes, form });
   const raw = rawInput();
   const greeting = isScheme(webhook.verify) ? formatOf(webhook.verify).greeting?.(raw) : undefined;
