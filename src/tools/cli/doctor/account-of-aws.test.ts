@@ -644,40 +644,60 @@ describe("a bus in AWS", () => {
     Action: "sqs:SendMessage",
     Resource: "x",
   };
-  const needed = {
+  const from = (name: string, ...Value: readonly string[]) => ({
     ...allow,
-    Resource: arn("events"),
+    Condition: { ArnEquals: { [name]: Value } },
+  });
+  const needed = policy(
+    {
+      ...from("aws:SourceArn", "arn:aws:events:eu-west-1:123456789012:rule/b/my-app-events"),
+      Resource: arn("events"),
+    },
+    {
+      ...{ Effect: "Deny", Principal: "*", Action: "sqs:*", Resource: arn("events") },
+      Condition: { Bool: { "aws:SecureTransport": "false" } },
+    },
+  );
+  const outcomes = {
+    ok: ["ok", "EventBridge may send into it"],
+    warn: [
+      "warn",
+      "a rule of any AWS account may send into it, so that events can be forged",
+      setAttributes("events", needed),
+    ],
+    fail: [
+      "fail",
+      "EventBridge may not send into it, so that events are lost",
+      setAttributes("events", needed),
+    ],
   };
-  test.each<[string, Record<string, string>, boolean]>([
-    ["lets EventBridge send", policy(allow), true],
-    ["is one statement", { Policy: JSON.stringify({ Statement: allow }) }, true],
+  const limited = from("aws:SourceArn", "a");
+  test.each<[string, Record<string, string>, keyof typeof outcomes]>([
+    ["lets rules send", policy(limited), "ok"],
+    ["lets an account send", policy(from("AWS:SourceAccount", "1")), "ok"],
+    ["is one statement", { Policy: JSON.stringify({ Statement: limited }) }, "ok"],
+    [
+      "lists those who may",
+      policy({ ...limited, Principal: { Service: ["x", "events.amazonaws.com"] } }),
+      "ok",
+    ],
+    ["lets EventBridge send", policy(allow), "warn"],
+    ["also lets EventBridge send", policy(limited, allow), "warn"],
+    ["has another condition", policy(from("aws:PrincipalArn", "a")), "warn"],
     [
       "lets everybody do everything",
       policy({ Effect: "Allow", Principal: "*", Action: ["SQS:*"] }),
-      true,
+      "warn",
     ],
-    [
-      "lists those who may",
-      policy({ ...allow, Principal: { Service: ["x", "events.amazonaws.com"] } }),
-      true,
-    ],
-    ["denies", policy({ ...allow, Effect: "Deny" }), false],
-    ["is for others", policy({ ...allow, Principal: { Service: "sns.amazonaws.com" } }), false],
-    ["is for reading", policy({ ...allow, Action: "sqs:ReceiveMessage" }), false],
-    ["says nothing", policy({ Effect: "Allow" }), false],
-    ["has no statement", { Policy: "{}" }, false],
-    ["is empty", { Policy: "" }, false],
-    ["is not there", {}, false],
-  ])("is checked for its queue's policy that %s", async (_, attributes, isEnough) => {
-    expect(await look(rulesOf([]), "queue events: policy", attributes)).toEqual(
-      isEnough
-        ? ["ok", "EventBridge may send into it"]
-        : [
-            "fail",
-            "EventBridge may not send into it, so that events are lost",
-            setAttributes("events", policy(needed)),
-          ],
-    );
+    ["denies", policy({ ...allow, Effect: "Deny" }), "fail"],
+    ["is for others", policy({ ...allow, Principal: { Service: "sns.amazonaws.com" } }), "fail"],
+    ["is for reading", policy({ ...allow, Action: "sqs:ReceiveMessage" }), "fail"],
+    ["says nothing", policy({ Effect: "Allow" }), "fail"],
+    ["has no statement", { Policy: "{}" }, "fail"],
+    ["is empty", { Policy: "" }, "fail"],
+    ["is not there", {}, "fail"],
+  ])("is checked for its queue's policy that %s", async (_, attributes, status) => {
+    expect(await look(rulesOf([]), "queue events: policy", attributes)).toEqual(outcomes[status]);
   });
 
   test("is reported if its queue is encrypted with a key that EventBridge may not use", async () => {

@@ -6,18 +6,10 @@ import {
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
 import type { NeededBus, Needs } from "../../infra/needs.ts";
-import {
-  after,
-  asked,
-  type Check,
-  check,
-  fine,
-  unchecked,
-  unlessMissing,
-  wrong,
-} from "./outcome.ts";
+import { after, asked, type Check, check, fine, unlessMissing, wrong } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
-import { type AskedQueue, type FoundQueue, setAttributes } from "./queues.ts";
+import { policyCheck } from "./queue-policy.ts";
+import type { AskedQueue, FoundQueue } from "./queues.ts";
 
 type Bus = PlaceOf<EventBridgeClient>;
 
@@ -34,7 +26,7 @@ export function busChecks(
     check(`${bus.name}: rules`, () =>
       after(bus, () => after(queue, (found) => rulesOutcome(place, needed, found))),
     ),
-    policyCheck(queues, queue),
+    policyCheck(queues, queue, [{ bus: needed.name, name: needed.rule.name }]),
   ];
 }
 
@@ -53,7 +45,7 @@ export function receivedChecks(
         after(queue, (found) => rulesOutcome(place, wanted, found)),
       );
     }),
-    policyCheck(queues, queue),
+    policyCheck(queues, queue, rules),
   ];
 }
 
@@ -68,12 +60,6 @@ function isThereCheck(place: Bus, { name, of, find }: ReturnType<typeof askedBus
     (await find())
       ? fine("it is there")
       : wrong("it does not exist", place.aws("create-event-bus", { name: of })),
-  );
-}
-
-function policyCheck(queues: Place, queue: AskedQueue) {
-  return check(`${queue.name}: policy`, () =>
-    after(queue, (found) => policyOutcome(queues, found)),
   );
 }
 
@@ -135,44 +121,4 @@ function routes(pattern: Pattern, source: string, type: string) {
 /** Assumes that every complex matcher of a pattern (a prefix, a wildcard) matches `text`. */
 function takes(member: unknown, text: string) {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
-}
-
-function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue) {
-  const set = (attribute: string, value: string) =>
-    setAttributes(place, url, JSON.stringify({ [attribute]: value }));
-  const { KmsMasterKeyId: key, Policy: policy } = attributes;
-  if (key === "alias/aws/sqs") {
-    const message = "it is encrypted with alias/aws/sqs, which EventBridge may not use";
-    return wrong(message, set("KmsMasterKeyId", ""), set("SqsManagedSseEnabled", "true"));
-  }
-  if (policy && allowsEventBridge(policy)) return fine("EventBridge may send into it");
-  if (place.isEmulator) return unchecked("an emulator does not check policies");
-  const Principal = { Service: "events.amazonaws.com" };
-  const Statement = [{ Effect: "Allow", Principal, Action: "sqs:SendMessage", Resource: arn }];
-  return wrong(
-    "EventBridge may not send into it, so that events are lost",
-    set("Policy", JSON.stringify({ Version: "2012-10-17", Statement })),
-  );
-}
-
-type Texts = string | readonly string[];
-
-interface Statement {
-  readonly Effect?: string;
-  readonly Principal?: string | Readonly<Record<string, Texts>>;
-  readonly Action?: Texts;
-}
-
-/** Ignores the statements' conditions. */
-function allowsEventBridge(policy: string) {
-  // Safe cast: SQS only accepts policies of this shape.
-  const { Statement = [] } = JSON.parse(policy) as { Statement?: Statement | Statement[] };
-  return [Statement].flat().some(({ Effect, Principal = {}, Action = [] }) => {
-    const who = typeof Principal === "string" ? [Principal] : Object.values(Principal).flat();
-    return (
-      Effect === "Allow" &&
-      who.some((one) => /^(?:\*|events\.amazonaws\.com)$/.test(one)) &&
-      [Action].flat().some((one) => /^(?:\*|sqs:(?:\*|sendmessage))$/i.test(one))
-    );
-  });
 }
