@@ -15,9 +15,6 @@ export function eventRule(source: string) {
 
 export type ReceivedRule = ReturnType<typeof receivedRule>;
 
-/** Characters that a rule's name has after the name of its queue. */
-export const receivedRuleEnd = 9;
-
 /**
  * Rules that route events of others to their queue, one for each kind of event: a single rule would
  * match every source with every type, and two that match would deliver an event twice.
@@ -31,8 +28,8 @@ export function receivedRules(
   return [...new Map(rules.map((rule) => [rule.id, rule])).values()];
 }
 
-/** Rules have names of at most 64 characters. */
-const longestStart = 64 - receivedRuleEnd;
+/** Rules have names of at most 64 characters: that of the queue, and the end. */
+const longestStart = 64 - "-12345678".length;
 
 function receivedRule({ bus, source, detailType }: ReceiverDeclaration, queue: string) {
   const id = hash("sha256", JSON.stringify([bus, source, detailType])).slice(0, 8);

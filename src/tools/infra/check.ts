@@ -12,7 +12,7 @@ import {
   type WantedFront,
   webRevisionType,
 } from "./check-fronts.ts";
-import { messageIds, tableId, tableParts, tableType } from "./data-parts.ts";
+import { messageIds, receivedRuleId, tableId, tableParts, tableType } from "./data-parts.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";
 import { exportName, functionsOf } from "./functions.ts";
 import { type NeededTable, type Needs, needsOf } from "./needs.ts";
@@ -51,6 +51,7 @@ function dataMistakes(needs: Needs, template: ComparedTemplate) {
     needs.events && messageIds.events.queue,
     needs.jobs && messageIds.jobs.queue,
     needs.received && messageIds.received.queue,
+    ...(needs.received?.rules.map(receivedRuleId) ?? []),
   ];
   return [
     ...needs.tables.flatMap((table) => tableMistakes(table, template)),

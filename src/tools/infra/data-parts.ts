@@ -100,11 +100,15 @@ function rulePart({ rule: { name, pattern, targetId }, isFair }: NeededBus) {
   });
 }
 
+/** Another event has another rule. */
+export function receivedRuleId({ id }: ReceivedRule) {
+  return `ReceivedRule${id}`;
+}
+
 function receivedParts({ queue, rules }: NonNullable<Needs["received"]>) {
   const ids = messageIds.received;
-  const idOf = ({ id }: ReceivedRule) => `ReceivedRule${id}`;
   const ruleParts = rules.map((rule) =>
-    resource(idOf(rule), "AWS::Events::Rule", {
+    resource(receivedRuleId(rule), "AWS::Events::Rule", {
       Name: substituted(rule.name),
       EventBusName: rule.bus,
       EventPattern: rule.pattern,
@@ -113,7 +117,7 @@ function receivedParts({ queue, rules }: NonNullable<Needs["received"]>) {
       ],
     }),
   );
-  return [...ruleParts, ...queueParts(queue, fromRules(...rules.map(idOf)))];
+  return [...ruleParts, ...queueParts(queue, fromRules(...rules.map(receivedRuleId)))];
 }
 
 /**

@@ -105,12 +105,18 @@ test("names leave room for those of the rules", () => {
   expect(() => templateOf([mail], {}, { dynamodb })).toThrow("longer than 46 characters");
 });
 
-test("a template without the queue does not fit", () => {
+test("a template without the queue, or without the rule of an event, does not fit", () => {
   const server = serverInternals(buildServer({ features: [mail] }));
   const { ReceivedQueue: _, ...Resources } = templateOf([mail]).Resources;
   expect(mistakes(server, { ...templateOf([mail]), Resources })).toEqual([
     "the server needs ReceivedQueue, which is missing in the template",
   ]);
   expect(mistakes(server, templateOf([mail]))).toEqual([]);
+  const both = serverInternals(buildServer({ features: [mail, shop] }));
+  expect(mistakes(both, templateOf([mail]))).toEqual([
+    expect.stringMatching(
+      /^the server needs ReceivedRule[0-9a-f]{8}, which is missing in the template$/,
+    ),
+  ]);
   expect(needsOf(server).received?.queue.name).toBe("keelson-received");
 });
