@@ -22,7 +22,7 @@ import {
 
 /** Options of `r.receive`. `Detail` is the output of the `input` schema. */
 export interface ReceiveOptions<Input extends AnySchema, Detail = SchemaOutput<Input>> {
-  /** Sender of the event, exactly: `aws.s3`. Others than `aws.` may be forged. */
+  /** Exact sender of the event: `aws.s3`. Any source that does not start with `aws.` may be forged. */
   readonly source: string;
   /** Type of the event, exactly: `Object Created`. */
   readonly detailType: string;

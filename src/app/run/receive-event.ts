@@ -96,7 +96,7 @@ async function receiveBy(
     await assertServed(runtime, name, tenantId);
     return await consumeOnce(runtime, adapters, {
       claimed: [["event", name, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId],
-      // A later event may have an ID that the application chose.
+      // The application chooses the ID, so a later event may have the same one.
       hasReusableKey: receiver.id !== undefined,
       handler: name,
       cause: { causedBy: event.id, origRequestId: event.id, tenantId },

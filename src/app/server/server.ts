@@ -6,6 +6,7 @@ import { eventFunctionName } from "../../base/process/platform.ts";
 import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
 import { configKeyProblems, keyNames } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
+import { bodyProblems } from "../../parts/http/limits.ts";
 import { conflicts } from "../../parts/http/route.ts";
 import type { Tenants } from "../../parts/tenant-registry/tenant.ts";
 import type { Feature } from "../features/feature.ts";
@@ -145,6 +146,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...useProblems(registry.features),
     ...hookProblems(registry),
     ...keyProblems(registry, options),
+    ...bodyProblems(registry.handlers.values(), options?.limits),
     // Not required elsewhere, where the development secret replaces a missing key ring.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
     ...keys.flatMap((key) => configKeyProblems(key, namesOfKeys)),

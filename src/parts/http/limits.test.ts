@@ -2,7 +2,13 @@ import { expect, test } from "vitest";
 import { unplaced } from "../../../test/support/unplaced.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { BootError } from "../../base/errors/boot.ts";
-import { createTenantConfig, createUserConfig, defineFeature } from "../../index.ts";
+import {
+  access,
+  createTenantConfig,
+  createUserConfig,
+  defineFeature,
+  type Feature,
+} from "../../index.ts";
 import type { Limits } from "./limits.ts";
 
 const work = defineFeature("work", (r) =>
@@ -15,9 +21,9 @@ const work = defineFeature("work", (r) =>
   }),
 );
 
-function problemsOf(limits: Limits) {
+function problemsOf(limits: Limits, feature: Feature = work) {
   try {
-    buildServer({ features: [work], limits });
+    buildServer({ features: [feature], limits });
     return [];
   } catch (error) {
     if (error instanceof BootError) return unplaced(error.problems);
@@ -46,6 +52,27 @@ test("refuses a total budget below the largest body", () => {
       rule: "limits-order",
       message: "1048575 is below limits.bodyBytes, 1048576",
       fix: "use 1048576 or more, or lower limits.bodyBytes",
+    },
+  ]);
+});
+
+test("refuses a total budget below the largest body of a handler, with all other problems", () => {
+  const uploads = defineFeature("uploads", (r) => {
+    const open = { access: access.everyone, handler: () => undefined };
+    const limits = { bodyBytes: 200_000_000 };
+    r.write("upload.add", { ...open, route: "POST /uploads", limits });
+    r.write("upload.note", { ...open, route: "POST /notes" });
+  });
+  expect(problemsOf({ bufferedBytes: 200_000_000 }, uploads)).toEqual([]);
+  expect(problemsOf({}, uploads)).toEqual([]);
+  expect(problemsOf({ bufferedBytes: 199_999_999, unreadBytes: 1 }, uploads)).toEqual([
+    expect.objectContaining({ key: "limits.unreadBytes" }),
+    {
+      feature: "",
+      key: "limits.bufferedBytes",
+      rule: "limits-order",
+      message: "199999999 is below uploads.upload.add.limits.bodyBytes, 200000000",
+      fix: "use 200000000 or more, or lower uploads.upload.add.limits.bodyBytes",
     },
   ]);
 });

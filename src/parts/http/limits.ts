@@ -8,7 +8,9 @@ export interface Limits {
   /**
    * Maximum size of all request bodies that a container holds at a time, in bytes. Each body counts
    * from its arrival until its request ends. A request above the limit fails with 503 `overloaded`.
-   * Must be at least the largest `bodyBytes`. Default 128 MiB, or `bodyBytes` if that is more. Has no effect in a Lambda function.
+   * Must be at least the largest `bodyBytes`, also of a handler. A multipart body counts once, though
+   * it takes at least twice its size. Default 128 MiB, or the largest `bodyBytes` if that is more. Has
+   * no effect in a Lambda function.
    */
   readonly bufferedBytes?: number;
   /**
@@ -59,14 +61,31 @@ export const limitChecks = Object.freeze({
     typeof Object(value).id === "string" ? undefined : numberFrom1(value),
 });
 
-/** With `bufferedBytes` below `bodyBytes`, a server could not accept every allowed body. */
+/** With `bufferedBytes` below a `bodyBytes`, a server could not accept every allowed body. */
 export function limitProblems(
   limits: Limits | undefined,
-): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {
+  name = "limits.bodyBytes",
+  body = bodyLimit(limits),
+): BootProblem[] {
   const budget = limits?.bufferedBytes;
-  const body = bodyLimit(limits);
   if (typeof budget !== "number" || !(budget < body)) return [];
-  const message = `${budget} is below limits.bodyBytes, ${body}`;
-  const fix = `use ${body} or more, or lower limits.bodyBytes`;
-  return [{ key: "limits.bufferedBytes", rule: "limits-order", message, fix }];
+  const message = `${budget} is below ${name}, ${body}`;
+  const fix = `use ${body} or more, or lower ${name}`;
+  return [{ feature: "", key: "limits.bufferedBytes", rule: "limits-order", message, fix }];
+}
+
+/** A handler, with the largest body that it declares. */
+export interface LimitedHandler {
+  readonly name: string;
+  readonly bodyBytes?: number | undefined;
+}
+
+/** Applies {@link limitProblems} to the limits of handlers. */
+export function bodyProblems(
+  handlers: Iterable<LimitedHandler>,
+  limits: Limits | undefined,
+): BootProblem[] {
+  return [...handlers].flatMap(({ name, bodyBytes = 0 }) =>
+    limitProblems(limits, `${name}.limits.bodyBytes`, bodyBytes),
+  );
 }
