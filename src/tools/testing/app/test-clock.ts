@@ -12,6 +12,12 @@ export interface TestClock extends Clock {
   advance(ms: number): void;
 }
 
+/** @throws RangeError for a number by which no clock advances. */
+export function checkAdvance(ms: number): void {
+  if (!Number.isSafeInteger(ms) || ms < 0)
+    throw new RangeError(`clock.advance: ${ms} is not a whole number of milliseconds`);
+}
+
 export type TestTimers = Pick<ClaimSchedule, "repeat">;
 
 /** The timers follow the clock that a test advances. */
@@ -46,8 +52,7 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     clock: {
       now,
       advance: (ms) => {
-        if (!Number.isSafeInteger(ms) || ms < 0)
-          throw new RangeError(`clock.advance: ${ms} is not a whole number of milliseconds`);
+        checkAdvance(ms);
         advanced += ms;
         for (const lookUp of repetitions) lookUp();
       },

@@ -173,7 +173,7 @@ export class RaceOrder {
     return this.#actors
       .filter(({ state }) => state !== "done")
       .map(({ name }) => name)
-      .join(" and ");
+      .join(", ");
   }
 
   #choices(): Choice[] {

@@ -365,7 +365,9 @@ test("timers of requests follow the clock of the race, other timers do not", asy
     const end = new AbortController();
     const asleep = sleep(1_000, undefined, { signal: end.signal }).catch(({ name }) => name);
     end.abort();
-    seen.push(app.clock.now() - began, await asleep, await sleep(5, "slept"));
+    const tooLate = sleep(1_000, undefined, { signal: end.signal }).catch(({ name }) => name);
+    seen.push(app.clock.now() - began, await asleep, await tooLate, await sleep(5, "slept"));
+    expect(() => app.clock.advance(-1)).toThrow(RangeError);
   };
   const real = performance.now();
   let ended = 0;
@@ -382,7 +384,7 @@ test("timers of requests follow the clock of the race, other timers do not", asy
   await outside;
   expect(performance.now() - real).toBeLessThan(60_000);
   expect([ended, seen.filter((one) => one === "tick").length]).toEqual([1, 180]);
-  expect(seen.slice(-3)).toEqual([3_610_100, "AbortError", "slept"]);
+  expect(seen.slice(-4)).toEqual([3_610_100, "AbortError", "AbortError", "slept"]);
 });
 
 test("an order waits for real work, and fails if its requests wait for something that never happens", async () => {
@@ -402,7 +404,54 @@ test("an order waits for real work, and fails if its requests wait for something
   const error = await failure(
     raceEverywhere(server, { requests: [() => never, () => never], check: () => undefined }),
   );
-  expect(error.message).toContain("request 1 and request 2 waits for something that never happens");
+  expect(error.message).toContain("nothing happens any more; waiting: request 1, request 2");
+});
+
+test("two that settle interleave the messages that wait", async () => {
+  const counting = defineFeature("counting", (r) => {
+    const table = r.table("counts", { partitionKey: "pk", tenant: true });
+    const counted = r.event("count.added", z.object({}));
+    r.on(counted, {
+      name: "count",
+      handler: async (ctx) => {
+        const Key = table.key(ctx, "count");
+        const get = new GetCommand({ TableName: table.name, Key, ConsistentRead: true });
+        const before = Number((await ctx.db.send(get)).Item?.["count"] ?? 0);
+        const Item = { ...Key, count: before + 1 };
+        await ctx.db.send(new PutCommand({ TableName: table.name, Item }));
+      },
+    });
+    r.write("count.add", { handler: (ctx) => ctx.publish(counted, {}) });
+    r.query("count.show", {
+      handler: async (ctx) => {
+        const get = new GetCommand({ TableName: table.name, Key: table.key(ctx, "count") });
+        return { count: (await ctx.db.send(get)).Item?.["count"] };
+      },
+    });
+  });
+  const settle = (app: RaceApp) => app.settled();
+  const race = raceEverywhere(buildServer({ features: [counting] }), {
+    requests: [settle, settle],
+    arrange: async (app) => {
+      for (let n = 0; n < 2; n += 1) await app.call("counting.count.add", {}, { as: app.as() });
+    },
+    check: async (app) =>
+      expect(await app.call("counting.count.show", {}, { as: app.as() })).toEqual({ count: 2 }),
+    // A sweep asks all parts of the outbox in parallel, in more orders than the search tries first.
+    ...{ orders: 1, walks: 100 },
+  });
+  expect((await failure(race)).message).toContain("count");
+});
+
+test("a race refuses to start while another one has the clock of the process", async () => {
+  const requests = [(app: RaceApp) => reading(1, "a")(app)];
+  const race = () => raceEverywhere(server, { requests, check: () => undefined });
+  const [one, other] = await Promise.allSettled([race(), race()]);
+  expect(one).toMatchObject({ status: "fulfilled" });
+  expect(other).toMatchObject({
+    reason: { message: "raceEverywhere: another race runs in this process; await it first" },
+  });
+  expect(Date).toBe(Date.prototype.constructor);
 });
 
 test("an app whose order is over reaches no store any more", async () => {

@@ -37,7 +37,10 @@ export async function settleOrder(
       else if (kind !== "idle") left += 1;
       if (kind !== "idle" && kind !== "fired") failure = new Error(`${schedule.name}: ${reason}`);
     }
-    for (const message of unread.splice(0)) {
+    // One at a time: two that settle share the messages, as two workers share a queue.
+    for (let more = unread.length; more > 0; more -= 1) {
+      const message = unread.shift();
+      if (message === undefined) break; // another one took the rest
       const outcome = await deliverAgain(process, message).catch((error: unknown) => {
         failure = error;
         return "failed";

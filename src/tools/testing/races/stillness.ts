@@ -42,8 +42,7 @@ export class Stillness {
     const before = this.#events;
     const endMs = performance.now() + stuckMs;
     while (this.#events === before) {
-      if (performance.now() > endMs)
-        throw new Error(`${who} waits for something that never happens`);
+      if (performance.now() > endMs) throw new Error(`nothing happens any more; waiting: ${who}`);
       await sleep(1);
     }
   }

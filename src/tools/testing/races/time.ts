@@ -2,7 +2,7 @@ import { AsyncResource } from "node:async_hooks";
 import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers";
 import timersPromises from "node:timers/promises";
-import type { TestClock } from "../app/test-clock.ts";
+import { checkAdvance, type TestClock } from "../app/test-clock.ts";
 import { seededRandom } from "./search.ts";
 
 /** Timer that fires when the clock of the race moves. */
@@ -62,8 +62,9 @@ export class RaceTime implements TestClock {
     this.#random = seededRandom(1);
   }
 
-  /** Fires the timers that become due. */
+  /** Fires the timers that become due. @throws RangeError like every `TestClock`. */
   advance(ms: number): void {
+    checkAdvance(ms);
     this.#nowMs += ms;
     for (const timer of [...this.#timers].sort((one, other) => one.dueMs - other.dueMs))
       if (timer.dueMs <= this.#nowMs) this.#fire(timer);
@@ -95,7 +96,10 @@ export class RaceTime implements TestClock {
     return new RaceTimer(this.#timers, { dueMs: this.#nowMs + waitMs, owner, everyMs, fire });
   }
 
+  /** @throws Error while another race has replaced the clock of the process. */
   install(): void {
+    if (Date !== Date.prototype.constructor)
+      throw new Error("raceEverywhere: another race runs in this process; await it first");
     const { Date: RealDate, setTimeout, setInterval, clearTimeout, clearInterval } = globalThis;
     const { random } = Math;
     const { setTimeout: sleep } = timersPromises;
@@ -110,6 +114,7 @@ export class RaceTime implements TestClock {
       timer instanceof RaceTimer ? timer.close() : real(timer as NodeJS.Timeout);
     const slept: typeof sleep = (ms, value, options = {}) => {
       if (this.#ownerOf() === undefined) return sleep(ms, value, options);
+      if (options.signal?.aborted) return Promise.reject(options.signal.reason);
       // Safe cast: without a value, the result is undefined.
       const done = Promise.withResolvers<never>();
       const timer = this.#add(() => done.resolve(value as never), ms, false);
