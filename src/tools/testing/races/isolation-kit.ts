@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { inspect } from "node:util";
 import type { Context } from "aws-lambda";
 import type { Server } from "../../../app/server/server.ts";
+import { isRecord } from "../../../base/errors/option-table.ts";
 import type { GatedCall } from "../app/faults.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "../app/test-app.ts";
 import { asConcurrentRuntime } from "./invoke-store.ts";
@@ -124,10 +125,18 @@ function sendToFunction(
     watch.send(async (who) => {
       const { event, context } = await inputOf(who);
       return watch.within(who.n, async () =>
-        String(JSON.stringify(await invoke(context, () => lambda(event, context)))),
+        functionText(await invoke(context, () => lambda(event, context))),
       );
     }),
   );
+}
+
+/** Returns what a function returned, with its body decoded. */
+function functionText(returned: unknown): string {
+  if (!isRecord(returned) || returned["isBase64Encoded"] !== true)
+    return String(JSON.stringify(returned));
+  const body = Buffer.from(String(returned["body"]), "base64").toString();
+  return JSON.stringify({ ...returned, body });
 }
 
 /** Tells the server which request it is. */
