@@ -19,9 +19,8 @@ import { deliveryJob } from "../../../parts/messages/delivery.ts";
 import { readEnvelope, type SharedEvent } from "../../../parts/messages/envelope.ts";
 import { type JobMessage, readJob } from "../../../parts/messages/job-message.ts";
 import type { MessageQueue } from "../../../parts/messages/message-queue.ts";
-import { processSchedule } from "../../../parts/once/held-claim.ts";
-import { type CallWatch, CrashError } from "./faults.ts";
-import type { TestTimers } from "./test-clock.ts";
+import { type ClaimSchedule, processSchedule } from "../../../parts/once/held-claim.ts";
+import { type CallWatch, type Client, CrashError } from "./faults.ts";
 
 /** A runtime with its in-memory state, and its HTTP server. */
 export interface TestProcess {
@@ -45,38 +44,41 @@ export interface Following {
 interface TestProcessOptions
   extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
   readonly clock: Clock;
-  readonly timers: TestTimers;
+  /** Replace the timers and random numbers of claims. */
+  readonly timers: Partial<ClaimSchedule>;
   readonly variables: Readonly<Record<string, string>>;
   readonly logs: Record<string, unknown>[];
   readonly recorded: Recorded;
   readonly watch: CallWatch["watch"];
   readonly following?: Following | undefined;
+  /**
+   * Adapters of several processes, which do not listen on a port, and whose end leaves the server's
+   * resources open. Default: the process's own, whose calls pass through `watch`.
+   */
+  readonly shared?: Adapters;
 }
 
 export async function startTestProcess(
   server: Server,
   options: TestProcessOptions,
 ): Promise<TestProcess> {
-  const { variables, logs, watch: watchUntil, recorded, timers, following, ...rest } = options;
+  const { logs, recorded, timers, following, watch, shared, ...rest } = options;
   const life = new AbortController();
   const runtime: Runtime = createRuntime(server, {
     ...rest,
     measuring: await openContainerMetrics(serverInternals(server)),
     tenantsInFlight: await openTenantsInFlight(serverInternals(server)),
-    schedule: { ...processSchedule, repeat: timers.repeat },
-    variables,
+    schedule: { ...processSchedule, ...timers },
     write: (line) => {
       if (life.signal.aborted) return;
       logs.push(JSON.parse(line) as Record<string, unknown>);
       following?.line(line);
     },
     openAdapters: async () => {
-      const opened = await openChecked(runtime, variables, "create");
-      const watch = (client: Parameters<CallWatch["watch"]>[0]) => watchUntil(client, life.signal);
-      watch(opened.database);
-      if (opened.parameters !== undefined) watch(opened.parameters);
-      const messaging = watchMessaging(opened.messaging, recorded, options.clock, watch);
-      return { ...opened, messaging };
+      const opened = shared ?? (await openWatched(runtime, options, life.signal));
+      const open = async () => recordMessaging(await opened.messaging.open(), recorded);
+      const close = shared === undefined ? opened.close : async () => {};
+      return { ...opened, close, messaging: lazy(open) };
     },
   });
   recordDeliveries(runtime, recorded);
@@ -86,20 +88,9 @@ export async function startTestProcess(
   // So that events that a test puts on a bus reach their queue.
   if (runtime.server.registry.receivers.size > 0) await adapters.messaging.open();
   warnOfLooseOutputs(runtime);
-  const { http } = createHttpServer(runtime, {});
-  if (following !== undefined) followRequests(http, following);
-  http.listen(0, "127.0.0.1");
-  await once(http, "listening");
-  const { port } = http.address() as AddressInfo; // safe cast: the server listens on a port
-  const stop = () => {
-    const closed = new Promise((resolve) => http.close(resolve));
-    http.closeAllConnections();
-    return closed;
-  };
+  const { port, stop } = shared === undefined ? await listen(runtime, following) : unheard;
   return {
-    runtime,
-    adapters,
-    port,
+    ...{ runtime, adapters, port },
     signal: life.signal,
     crash: () => {
       life.abort(new CrashError());
@@ -108,9 +99,25 @@ export async function startTestProcess(
     },
     close: async () => {
       await stop();
-      await closeResources(runtime, 10_000);
+      await (shared === undefined ? closeResources(runtime, 10_000) : runtime.close());
     },
   };
+}
+
+const unheard = { port: 0, stop: async () => {} };
+
+async function listen(runtime: Runtime, following: Following | undefined) {
+  const { http } = createHttpServer(runtime, {});
+  if (following !== undefined) followRequests(http, following);
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  const { port } = http.address() as AddressInfo; // safe cast: the server listens on a port
+  const stop = async () => {
+    const closed = new Promise((resolve) => http.close(resolve));
+    http.closeAllConnections();
+    await closed;
+  };
+  return { port, stop };
 }
 
 function followRequests(http: HttpServer, following: Following) {
@@ -154,23 +161,27 @@ export interface Recorded {
   readonly unread?: (SharedEvent | JobMessage)[];
 }
 
-function watchMessaging(
-  given: Adapters["messaging"],
-  recorded: Recorded,
-  clock: Clock,
-  watch: (client: Messaging["clients"][number]) => void,
-): Adapters["messaging"] {
-  return lazy(async (): Promise<Messaging> => {
-    const messaging = await given.open();
+async function openWatched(
+  runtime: Runtime,
+  { variables, clock, watch: watchUntil }: TestProcessOptions,
+  life: AbortSignal,
+): Promise<Adapters> {
+  const watch = (client: Client) => watchUntil(client, life);
+  const opened = await openChecked(runtime, variables, "create");
+  watch(opened.database);
+  if (opened.parameters !== undefined) watch(opened.parameters);
+  const messaging = lazy(async (): Promise<Messaging> => {
+    const messaging = await opened.messaging.open();
     for (const client of messaging.clients) {
       watch(client);
       sendClock(client, clock);
     }
-    return recordMessaging(messaging, recorded);
+    return messaging;
   });
+  return { ...opened, messaging };
 }
 
-export function recordMessaging(messaging: Messaging, recorded: Recorded): Messaging {
+function recordMessaging(messaging: Messaging, recorded: Recorded): Messaging {
   const messageIds = new Set<string>();
   const put: Messaging["bus"]["put"] = async (events) => {
     const reasons = await messaging.bus.put(events);
@@ -221,10 +232,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
   );
 }
 
-export function recordDeliveries(
-  { channels }: Pick<Runtime, "channels">,
-  { deliveries }: Recorded,
-) {
+function recordDeliveries({ channels }: Pick<Runtime, "channels">, { deliveries }: Recorded) {
   // Safe cast to a mutable map: only this runtime has it, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {

@@ -120,13 +120,13 @@ export class RaceOrder {
   /** @throws an error of `invariant`; RaceMismatch if a replay does not fit; Error if all are stuck. */
   async run<Result>(
     requests: readonly (() => Promise<Result>)[],
-    lifeOf: (actor: RaceActor) => RaceLife | undefined,
+    lifeOf: () => RaceLife | undefined,
     invariant: (() => Promise<void> | void) | undefined,
   ): Promise<PromiseSettledResult<Result>[]> {
     const results = this.#actors.map(async (actor, index) => {
       await actor.started.promise;
       try {
-        const life = lifeOf(actor);
+        const life = lifeOf();
         const task: RaceTask = { order: this, actor, life };
         // Safe cast: there is an actor for each request.
         const work = raceTasks.run(task, async () => requests[index]?.() as Promise<Result>);

@@ -1,17 +1,20 @@
 import { usesMessages } from "../../../app/registry/registry.ts";
 import { serve } from "../../../app/run/pipeline.ts";
-import type { Adapters, Messaging } from "../../../app/runtime/adapters.ts";
+import type { Messaging } from "../../../app/runtime/adapters.ts";
+import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { createRuntime } from "../../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../../app/server/server.ts";
 import { withDefaults } from "../../../base/identity/authenticator.ts";
 import { signToken } from "../../../base/identity/token.ts";
-import { lazy } from "../../../base/process/lazy.ts";
 import { nameOf } from "../../../base/types/handles.ts";
-import { openStackHere, type StackRequest } from "../../../embedded/stack/stack-here.ts";
+import {
+  openStackHere,
+  type StackHere,
+  type StackRequest,
+} from "../../../embedded/stack/stack-here.ts";
 import { openChecked } from "../../../hosts/container/adapters.ts";
 import { splitTarget } from "../../../hosts/container-http/request-head.ts";
 import type { HttpRequest, HttpResponse } from "../../../parts/http/message.ts";
-import { processSchedule } from "../../../parts/once/held-claim.ts";
 import { callHandler, testContext } from "../app/call-handler.ts";
 import { type Caller, tokenOf } from "../app/caller.ts";
 import type { Client } from "../app/faults.ts";
@@ -19,13 +22,13 @@ import { deliverAgain } from "../app/settle.ts";
 import type { TestApp, TestAppOptions, TestFetchOptions } from "../app/test-app.ts";
 import {
   type Recorded,
-  recordDeliveries,
-  recordMessaging,
+  startTestProcess,
+  type TestProcess,
   untilCrash,
 } from "../app/test-process.ts";
 import { openTestRows, putParameters } from "../app/test-stack.ts";
 import { settleOrder } from "./settle-order.ts";
-import { gateRace, RaceLife, raceTasks } from "./task.ts";
+import { gateRace, raceTasks } from "./task.ts";
 import type { RaceTime } from "./time.ts";
 
 /** Test app of one order, with its own tenant. Requests do not use a socket. */
@@ -38,13 +41,6 @@ export interface RaceTenant {
   as(roles?: readonly string[]): Caller;
 }
 
-interface RaceProcess {
-  readonly runtime: ReturnType<typeof createRuntime>;
-  readonly adapters: Adapters;
-  readonly life: RaceLife;
-  readonly signal: AbortSignal;
-}
-
 /** Secret of the race's tokens, which never leave the process. */
 const secret = "the secret of a race, which signs tokens for its own stack";
 
@@ -55,67 +51,55 @@ const unneeded = [
 ];
 
 /** Opens the stack, the adapters and the tables that all orders share. */
-export async function openRaceStack(
+export async function openRaceStack(server: Server, time: RaceTime, options: TestAppOptions) {
+  const stack = await openStackHere(time.now);
+  try {
+    return await openOn(stack, server, time, options);
+  } catch (error) {
+    await stack.close();
+    throw error;
+  }
+}
+
+async function openOn(
+  stack: StackHere,
   server: Server,
   time: RaceTime,
   { parameters = {}, secureParameters = {}, environment }: TestAppOptions,
 ) {
-  const { options } = serverInternals(server);
-  const stack = await openStackHere(time.now);
+  const { options, registry } = serverInternals(server);
   const { jwks: _replaced, ...auth } = { ...options.auth, secret: options.auth?.secret ?? secret };
   const variables = { LOG_LEVEL: "debug", ...stack.env };
-  const bind = (open: Parameters<typeof createRuntime>[1]["openAdapters"], write = ignore) =>
-    createRuntime(server, {
-      ...{ variables, clock: time, auth, developmentSecret: secret, write, openAdapters: open },
-      environment: environment ?? options.environment ?? "test",
-      // Its timers and random numbers are the race's.
-      schedule: { ...processSchedule, random: () => Math.random() },
-    });
-  const transport = (client: Client) => {
-    // Safe cast: the middleware passes commands of any client.
-    const { middlewareStack } = client as Pick<Messaging["clients"][number], "middlewareStack">;
-    for (const name of unneeded) middlewareStack.remove(`${name}Middleware`);
-    middlewareStack.add(
-      () => (parameters) =>
-        // Safe casts: this step has the HTTP request, and returns the HTTP response.
-        raceTasks.exit(async () => ({
-          response: await stack.answer(parameters.request as StackRequest),
-        })) as never,
-      { step: "deserialize", priority: "low", name: "keelsonRaceTransport" },
-    );
-    gateRace(client);
+  const bound = {
+    ...{ variables, clock: time, auth, developmentSecret: secret },
+    environment: environment ?? options.environment ?? "test",
   };
   await putParameters(stack, { String: parameters, SecureString: secureParameters });
-  const first = bind((runtime) => openChecked(runtime, variables, "create"));
+  const first = createRuntime(server, {
+    ...bound,
+    write: () => undefined,
+    openAdapters: (runtime) => openChecked(runtime, variables, "create"),
+  });
   const opened = await first.adapters.open();
-  transport(opened.database);
-  if (opened.parameters !== undefined) transport(opened.parameters);
   // Opened only if the server has messages, because opening creates the queues.
-  const messaging = usesMessages(serverInternals(server).registry)
-    ? await opened.messaging.open()
-    : undefined;
-  for (const client of messaging?.clients ?? []) transport(client);
-  let current: RaceProcess["runtime"] = first;
+  const messaging = usesMessages(registry) ? await opened.messaging.open() : undefined;
+  for (const client of [opened.database, opened.parameters, ...(messaging?.clients ?? [])])
+    if (client !== undefined) transport(client, stack);
+  let current: Runtime = first;
   const rows = await openTestRows({ ...stack, waitMs: 0, mostMs: 0 }, time, async () => current);
-  const bootProcess = async (order: OrderState): Promise<RaceProcess> => {
-    const life = new RaceLife();
-    const write = (line: string) => {
-      if (!life.signal.aborted) order.logs.push(JSON.parse(line) as Record<string, unknown>);
-    };
-    const runtime = bind(async () => {
-      const own = messaging && recordMessaging(messaging, order.recorded);
-      return { ...opened, close: async () => {}, ...(own && { messaging: lazy(async () => own) }) };
-    }, write);
-    recordDeliveries(runtime, order.recorded);
-    const adapters = await runtime.adapters.open();
-    current = runtime;
-    return { runtime, adapters, life, signal: life.signal };
+  const boot = async (order: OrderState): Promise<TestProcess> => {
+    const process = await startTestProcess(server, {
+      ...bound,
+      ...order,
+      timers: { random: () => Math.random() }, // those of the race
+      watch: () => undefined, // the clients are gated already
+      shared: opened,
+    });
+    current = process.runtime;
+    return process;
   };
   return {
-    auth,
-    clock: time,
-    rows,
-    bootProcess,
+    ...{ auth, clock: time, rows, boot },
     clear: stack.clear,
     close: async () => {
       rows.close();
@@ -125,6 +109,22 @@ export async function openRaceStack(
   };
 }
 
+/** Passes the calls of a client to the stack without a socket. */
+function transport(client: Client, stack: StackHere): void {
+  // Safe cast: the middleware passes commands of any client.
+  const { middlewareStack } = client as Pick<Messaging["clients"][number], "middlewareStack">;
+  for (const name of unneeded) middlewareStack.remove(`${name}Middleware`);
+  middlewareStack.add(
+    () => (parameters) =>
+      // Safe casts: this step has the HTTP request, and returns the HTTP response.
+      raceTasks.exit(async () => ({
+        response: await stack.answer(parameters.request as StackRequest),
+      })) as never,
+    { step: "deserialize", priority: "low", name: "keelsonRaceTransport" },
+  );
+  gateRace(client);
+}
+
 type RaceStack = Awaited<ReturnType<typeof openRaceStack>>;
 
 interface OrderState {
@@ -132,30 +132,30 @@ interface OrderState {
   readonly recorded: Recorded;
 }
 
-function ignore(_line: string): void {}
-
 /** Opens the app of one order, in new processes on the empty stack. */
 export async function openRaceApp(stack: RaceStack, tenant: RaceTenant, processes: number) {
   const { auth, clock, rows } = stack;
   const logs: Record<string, unknown>[] = [];
   const unread: NonNullable<Recorded["unread"]> = [];
   const recorded: Recorded = { events: [], jobs: [], deliveries: [], unread };
-  const boot = () => stack.bootProcess({ logs, recorded });
-  const running: RaceProcess[] = [];
-  for (let index = 0; index < processes; index += 1) running.push(await boot());
-  const processOf = async (index: number): Promise<RaceProcess> => {
-    const found = running[index % processes];
-    if (found?.signal.aborted === false) return found;
-    const booted = await boot();
-    running[index % processes] = booted;
-    return booted;
+  // A new process belongs to no request.
+  const boot = () => raceTasks.exit(() => stack.boot({ logs, recorded }));
+  const running: Promise<TestProcess>[] = [];
+  for (let index = 0; index < processes; index += 1) running.push(boot());
+  /** Two requests of a crashed process get the same new one. */
+  const processOf = async (index: number): Promise<TestProcess> => {
+    const found = running[index];
+    const process = await found;
+    if (process?.signal.aborted === false) return process;
+    if (running[index] === found) running[index] = boot();
+    return processOf(index);
   };
   /** Runs `work` in the process of the calling request. */
-  const inProcess = async <Result>(work: (process: RaceProcess) => Promise<Result>) => {
+  const inProcess = async <Result>(work: (process: TestProcess) => Promise<Result>) => {
     const task = raceTasks.getStore();
-    const process = await processOf(task?.actor?.index ?? 0);
+    const process = await processOf((task?.actor?.index ?? 0) % processes);
     if (task === undefined) return work(process);
-    const own = { ...task, life: process.life };
+    const own = { ...task, life: process };
     return untilCrash(
       process,
       raceTasks.run(own, () => work(process)),
@@ -180,7 +180,8 @@ export async function openRaceApp(stack: RaceStack, tenant: RaceTenant, processe
     clock,
   };
   const close = async () => {
-    for (const { runtime } of running) await runtime.close();
+    for (const process of await Promise.all(running))
+      if (!process.signal.aborted) await process.close();
   };
   return { app, close };
 }
@@ -189,7 +190,7 @@ const noBytes = new Uint8Array(0);
 
 /** Sends a request without a socket. A gateway has identified its caller. */
 function fetched(
-  runtime: RaceProcess["runtime"],
+  runtime: Runtime,
   auth: RaceStack["auth"],
   target: string,
   options: TestFetchOptions = {},

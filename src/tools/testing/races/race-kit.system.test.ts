@@ -92,6 +92,7 @@ const seats = defineFeature("seats", (r) => {
   r.query("seat.show", {
     route: "GET /seats",
     access: authenticated,
+    output: z.looseObject({ taken: z.number() }),
     handler: async (ctx) => ({ taken: await show(ctx) }),
   });
 });
@@ -441,6 +442,50 @@ test("two that settle interleave the messages that wait", async () => {
     ...{ orders: 1, walks: 100 },
   });
   expect((await failure(race)).message).toContain("count");
+});
+
+test("a limit of requests in flight holds in a race as in a test app", async () => {
+  const limited = buildServer({ features: [seats], limits: { inFlightPerTenant: 1 } });
+  const statuses = new Set<number>();
+  const ask = async (app: RaceApp) => {
+    statuses.add((await app.fetch("/seats", { as: app.as() })).status);
+  };
+  await raceEverywhere(limited, { requests: [ask, ask], check: () => undefined });
+  expect([...statuses].sort()).toEqual([200, 429]);
+});
+
+test("two requests of a crashed process retry in one new process", async () => {
+  const ask = async (app: RaceApp) => app.fetch("/seats", { as: app.as() });
+  let crashed = 0;
+  const retried = async (app: RaceApp) =>
+    ask(app).catch(() => {
+      crashed += 1;
+      return ask(app);
+    });
+  const starts = new Set<number>();
+  await raceEverywhere(server, {
+    requests: [(app) => Promise.all([retried(app), retried(app)])],
+    crashes: 1,
+    arrange: () => {
+      crashed = 0;
+    },
+    check: ({ logs }) => {
+      // Each process warns of the loose output once.
+      const { length } = logs.filter(({ msg }) => msg === "output.loose");
+      if (crashed === 2) starts.add(length);
+    },
+  });
+  expect([...starts]).toEqual([2]);
+});
+
+test("a race that cannot open its stack leaves the process as it was", async () => {
+  const opening = raceEverywhere(server, {
+    requests: [],
+    check: () => undefined,
+    parameters: { "": "a parameter without a name" },
+  });
+  await expect(opening).rejects.toThrow();
+  expect(Date).toBe(Date.prototype.constructor);
 });
 
 test("a race refuses to start while another one has the clock of the process", async () => {

@@ -1,5 +1,5 @@
 import type { Server } from "../../../app/server/server.ts";
-import { type Client, ungateCalls } from "../app/faults.ts";
+import { type Client, CrashError, ungateCalls } from "../app/faults.ts";
 import type { TestAppOptions } from "../app/test-app.ts";
 import type { TestClock } from "../app/test-clock.ts";
 import { RaceOrder } from "./order.ts";
@@ -13,7 +13,7 @@ import {
   randomPath,
   seededRandom,
 } from "./search.ts";
-import { gateRace, type RaceActor, type RaceDisturbances, RaceLife, raceTasks } from "./task.ts";
+import { gateRace, type RaceDisturbances, type RaceLife, raceTasks } from "./task.ts";
 import { RaceTime } from "./time.ts";
 
 /** SDK clients of handlers without keelson. */
@@ -199,7 +199,8 @@ function namesOf(requests: readonly { readonly name: string }[]): string[] {
 interface OpenedTarget {
   open(tenant: RaceTenant): Promise<{
     readonly app: RaceFrame;
-    lifeOf(actor: RaceActor): RaceLife | undefined;
+    /** Makes the process of a request; `undefined` if it belongs to a process of the server. */
+    lifeOf(): RaceLife | undefined;
     close(): Promise<void>;
   }>;
   close(): Promise<void>;
@@ -233,7 +234,10 @@ async function openClients({ clients }: RaceClients, clock: RaceTime): Promise<O
   return {
     open: async (tenant) => ({
       app: { ...tenant, clock },
-      lifeOf: () => new RaceLife(),
+      lifeOf: () => {
+        const end = new AbortController();
+        return { signal: end.signal, crash: () => end.abort(new CrashError()) };
+      },
       close: async () => {},
     }),
     close: async () => {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { type Client, CrashError, type GatedCall, gateCalls } from "../app/faults.ts";
+import { type Client, type GatedCall, gateCalls } from "../app/faults.ts";
+import type { TestProcess } from "../app/test-process.ts";
 import type { RaceMove } from "./search.ts";
 
 /** Move of an order, with its outcome. */
@@ -21,14 +22,7 @@ export interface RaceDisturbances {
 }
 
 /** Process that a request runs in, until it crashes. */
-export class RaceLife {
-  readonly #end = new AbortController();
-  readonly signal: AbortSignal = this.#end.signal;
-
-  crash(): void {
-    this.#end.abort(new CrashError());
-  }
-}
+export type RaceLife = Pick<TestProcess, "signal" | "crash">;
 
 /** Code that an order runs. Its calls are choices if it has an actor. */
 export interface RaceTask {
