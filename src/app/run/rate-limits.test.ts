@@ -1,6 +1,7 @@
 import { parseList } from "structured-headers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
+import { NotFoundError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
@@ -55,6 +56,27 @@ const notes = defineFeature(
       route: "GET /count",
       ...everyone,
       rateLimit: { per: "user", requests: 1, window: "hour" },
+      handler: async () => ({}),
+    });
+    r.query("note.fail", {
+      route: "GET /fails/:kind",
+      access: access.roles("editor"),
+      input: z.object({ kind: z.string().max(10) }),
+      errors: { not_found: 404 },
+      rateLimit: { per: "tenant", requests: 9, window: "hour" },
+      handler: async (_ctx, { kind }) => {
+        if (kind === "missing") throw new NotFoundError("note", kind);
+        if (kind === "broken") throw new Error("broken");
+        return {};
+      },
+    });
+    r.query("note.unknown", {
+      route: "GET /unknown",
+      access: access.authenticated,
+      rateLimit: [
+        { per: "tenant", requests: config.requestsPerMinute, window: "minute" },
+        { per: () => "a", requests: 1, window: "hour" },
+      ],
       handler: async () => ({}),
     });
     r.query("note.odd", {
@@ -201,7 +223,48 @@ test("a limit per address counts requests whose token is refused", async () => {
   const ask = () => app.fetch("/notes", { method: "POST", body: {}, headers });
   expect(await statusesOf(6, ask)).toEqual([401, 401, 401, 401, 401, 429]);
   const refused = await ask();
-  expect(fieldOf(refused, "ratelimit").map(([name]) => name)).toEqual(["ip-hour"]);
+  // The other limits are not checked.
+  expect(fieldOf(refused, "ratelimit").map(([name, { r }]) => [name, r])).toEqual([
+    ["ip-hour", 0],
+    ["creates", 2],
+    ["creates-2", 4],
+  ]);
+});
+
+test("every response of a limited route has both fields, also before its limits are checked", async () => {
+  const ask = (path: string, as?: Partial<typeof ann>, method = "GET") =>
+    app.fetch(path, { ...(as && { as: { ...ann, ...as } }), method });
+  const states: [number, unknown, unknown][] = [];
+  const note = async (answer: Promise<Response>) => {
+    const response = await answer;
+    const policy = fieldOf(response, "ratelimit-policy");
+    const left = fieldOf(response, "ratelimit").map(([name, { r }]) => [name, r]);
+    states.push([response.status, policy.map(([name, { q, w }]) => [name, q, w]), left]);
+  };
+  await note(ask("/fails/ok"));
+  await note(ask("/fails/ok", {}));
+  await note(ask("/fails/ok", { roles: ["editor"] as never }));
+  for (const kind of ["missing", "broken", "x".repeat(20)])
+    await note(ask(`/fails/${kind}`, { roles: ["editor"] as never }));
+  const policy = [["tenant-hour", 9, 3_600]];
+  expect(states).toEqual([
+    [401, policy, [["tenant-hour", 9]]],
+    [403, policy, [["tenant-hour", 9]]],
+    [200, policy, [["tenant-hour", 8]]],
+    [404, policy, [["tenant-hour", 7]]],
+    [500, policy, [["tenant-hour", 6]]],
+    [422, policy, [["tenant-hour", 5]]],
+  ]);
+  states.splice(0);
+  await note(ask("/fails/ok", {}));
+  expect(states).toEqual([[403, policy, [["tenant-hour", 5]]]]);
+});
+
+test("a response that comes before its limits are checked has no fields for numbers and callers that are not known yet", async () => {
+  const { status, headers } = await app.fetch("/unknown");
+  expect([status, headers.get("ratelimit"), headers.get("ratelimit-policy")]).toEqual([
+    ...[401, null, null],
+  ]);
 });
 
 test("callers without a user count by address", async () => {

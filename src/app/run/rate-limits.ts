@@ -50,10 +50,16 @@ export class RateGate implements RateLimiting {
     handler: HandlerDeclaration,
     isKnown: boolean,
   ): Promise<void> | undefined {
-    const due = this.#ratesOf(handler).filter(({ limit }) => (limit.per === "ip") !== isKnown);
+    const rates = this.#ratesOf(handler);
+    if (rates.length === 0) return undefined;
+    const { clock } = this.#runtime;
+    scope.rates ??= new RequestRates({
+      ...{ clock, rates },
+      caller: () => ({ user: scope.user, ip: request.ip }),
+    });
+    const due = rates.filter(({ limit }) => (limit.per === "ip") !== isKnown);
     if (due.length === 0) return undefined;
-    scope.rates ??= new RequestRates(this.#runtime.clock);
-    const held = scope.rates as RequestRates; // safe cast: only this line sets it
+    const held = scope.rates as RequestRates; // safe cast: only this function sets it
     const ctx = async () => {
       const view = () => requestView(request, noBytes);
       const adapters = await this.#runtime.adapters.open();

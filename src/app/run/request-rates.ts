@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/process/clock.ts";
 import type { RateCounter, RateVerdict } from "../../parts/limits/rate-counter.ts";
-import { exposedRateHeaders, rateHeaders } from "../../parts/limits/rate-headers.ts";
+import { exposedRateHeaders, rateHeaders, type SentRate } from "../../parts/limits/rate-headers.ts";
+import { partitionOf, type RateCaller } from "../../parts/limits/rate-partition.ts";
 import type { RatePartition } from "../../parts/limits/rate-store.ts";
 import { windowMs } from "../../parts/limits/rate-window.ts";
 import type { PlacedRate } from "../registry/rate-limits.ts";
@@ -25,14 +26,22 @@ export interface Taken extends Wanted {
 
 const exposed = "access-control-expose-headers";
 
-/** The limits that one request was held against. */
+interface RatedRequest {
+  readonly clock: Clock;
+  /** Limits of the route. */
+  readonly rates: readonly CountedRate[];
+  /** Returns the caller as far as known. */
+  readonly caller: () => RateCaller;
+}
+
+/** The limits of a route that one request is held against. */
 export class RequestRates implements HeldRates {
-  readonly #clock: Clock;
+  readonly #request: RatedRequest;
   readonly #taken: Taken[] = [];
   #isGivenBack = false;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(request: RatedRequest) {
+    this.#request = request;
   }
 
   add(taken: readonly Taken[]): void {
@@ -53,8 +62,23 @@ export class RequestRates implements HeldRates {
       const length = windowMs[rate.facts.window];
       return [{ name: rate.name, number, windowMs: length, remaining: remaining + back, resetMs }];
     });
+    sent.push(...this.#unchecked());
     if (sent.length === 0) return;
-    Object.assign(headers, rateHeaders(sent, this.#clock.now()));
+    Object.assign(headers, rateHeaders(sent, this.#request.clock.now()));
     if (headers[exposed] !== undefined) headers[exposed] += `, ${exposedRateHeaders}`;
+  }
+
+  /**
+   * Limits of a request that was refused before it was held against them. The number of a key and
+   * the result of a function are not known by then.
+   */
+  *#unchecked(): Generator<SentRate> {
+    const checked = new Set(this.#taken.map(({ rate }) => rate));
+    for (const rate of this.#request.rates) {
+      const { per, requests: number } = rate.limit;
+      if (checked.has(rate) || typeof per === "function" || typeof number !== "number") continue;
+      const left = rate.counter.peek(partitionOf(per, this.#request.caller()), number);
+      yield { name: rate.name, number, windowMs: windowMs[rate.facts.window], ...left };
+    }
   }
 }

@@ -89,6 +89,14 @@ export class RateCounter {
     return this.#takeWaiting(share, partition, number, tokens);
   }
 
+  /** Tokens that this process knows to be left, for a request that takes none. */
+  peek({ text }: RatePartition, number: number): Pick<RateVerdict, "remaining" | "resetMs"> {
+    const startMs = windowStart(this.#lengthMs, this.#clock.now());
+    const share = this.#young.get(text) ?? this.#old.get(text);
+    const resetMs = startMs + this.#lengthMs;
+    return { remaining: share?.startMs === startMs ? leftOf(share, number) : number, resetMs };
+  }
+
   /** Returns the tokens of a request that another limit has refused. */
   giveBack({ share, tokens }: RateVerdict): void {
     share.held += tokens;
@@ -154,7 +162,7 @@ export class RateCounter {
   #verdict(isAdmitted: boolean, share: Share, number: number, tokens: number): RateVerdict {
     return {
       isAdmitted,
-      remaining: Math.min(number, share.held + Math.max(0, number - share.taken)),
+      remaining: leftOf(share, number),
       resetMs: share.startMs + this.#lengthMs,
       share,
       tokens,
@@ -186,6 +194,10 @@ export class RateCounter {
     this.#young.set(text, share);
     return share;
   }
+}
+
+function leftOf({ held, taken }: Share, number: number): number {
+  return Math.min(number, held + Math.max(0, number - taken));
 }
 
 /** Whether the row is known to have no token left. A raised number makes it unknown. */
