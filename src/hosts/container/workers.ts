@@ -13,8 +13,8 @@ import { pause } from "../../base/process/clock.ts";
 import { isReloaded } from "../../base/process/environment.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { SweepOptions } from "../../parts/messages/outbox.ts";
-import { tenantsInTurn } from "../../parts/messages/tenants-in-turn.ts";
 import type { ContainerWork } from "../container-http/http-options.ts";
+import { messageGroups } from "./message-groups.ts";
 
 export interface Workers {
   stop(): void;
@@ -144,7 +144,7 @@ async function startQueueWorker(
           await queue.changeVisibility(receipt, 0);
         return [];
       }
-      for (const group of groups(queue, messages.map(queueMessage))) {
+      for (const group of messageGroups(queue, messages.map(queueMessage))) {
         const work = workOn(runtime, adapters, queue, group).finally(() => running.delete(work));
         running.add(work);
       }
@@ -171,18 +171,6 @@ async function startQueueWorker(
       while (running.size > 0) await Promise.race(running);
     },
   };
-}
-
-/**
- * Groups messages that must run in sequence. A group of a standard queue is a tenant, and tenants
- * take turns.
- */
-function groups(
-  { isOrdered }: MessageQueue,
-  messages: readonly QueueMessage[],
-): readonly QueueMessage[][] {
-  if (isOrdered) return [...Map.groupBy(messages, ({ group }) => group).values()];
-  return tenantsInTurn(messages, ({ group }) => group).map((message) => [message]);
 }
 
 /** Processes a group in sequence. Never throws: it logs failures, and SQS redelivers. */
