@@ -83,6 +83,17 @@ test("OpenAPI has the 429 of a limited route with its fields, and another one of
   expect(post?.responses["429"]?.$ref).toBe("#/components/responses/QuotaExceeded");
 });
 
+test("the row of a rate limit expires an hour after its window", async () => {
+  await listed(ann);
+  const context = await app.ctx({ id: "root", tenantId: "ops", roles: ["systemAdmin"] });
+  const { Items = [] } = await context
+    .acrossTenants("a test")
+    .send(new ScanCommand({ TableName: "keelson-once" }));
+  const rows = Items.filter(({ pk }) => String(pk).startsWith("rate"));
+  const endMs = (Math.floor(app.clock.now() / 86_400_000) + 1) * 86_400_000;
+  expect(rows.map(({ expiration }) => expiration)).toEqual([endMs / 1_000 + 3_600]);
+});
+
 test("the rows of limits and quotas carry their tenant, and are erased with it", async () => {
   for (const as of [ann, eve]) {
     expect((await app.fetch("/files", { method: "POST", as })).status).toBe(200);
