@@ -16,7 +16,7 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`; // safe: it listens on TCP
 }
 
-test("a target that accepts webhooks and stays silent holds four of them, and delays no other target", async () => {
+test("a target that accepts webhooks and stays silent gets four at a time, and delays no other target", async () => {
   let accepted = 0;
   const silent = createServer(() => {
     accepted += 1;

@@ -89,7 +89,7 @@ export class RateCounter {
     return this.#takeWaiting(share, partition, number, tokens);
   }
 
-  /** Tokens that this process knows to be left, for a request that takes none. */
+  /** Tokens that this process knows to be left. Does not take any. */
   peek({ text }: RatePartition, number: number): Pick<RateVerdict, "remaining" | "resetMs"> {
     const startMs = windowStart(this.#lengthMs, this.#clock.now());
     const share = this.#young.get(text) ?? this.#old.get(text);
