@@ -1,5 +1,6 @@
 // How computing grows with its size. Each of these curves was once steeper by an exponent of one half to one.
 import { expect, test } from "vitest";
+import { createServerLogger } from "../../src/base/log/server-logger.ts";
 import { buildServer, createTenantConfig, defineFeature, type Feature } from "../../src/index.ts";
 import { createPartitionCache } from "../../src/parts/config/cache/partition-cache.ts";
 import { pathFrom, tenantPartition } from "../../src/parts/config/read/rows.ts";
@@ -67,4 +68,16 @@ test("a new tenant in a full cache takes no longer in a large one", async () => 
   });
 
   expect(slope).toBeLessThan(0.3);
+});
+
+test("a log line grows in proportion to its fields", async () => {
+  const log = createServerLogger({ env: {}, write: () => {} });
+  const slope = await slopeOf([8, 64], 1.35, (count) => {
+    const data = Object.fromEntries(numbers(count).map((n) => [`field${n}`, `value ${n}`]));
+    return () => {
+      for (let time = 0; time < 1_000; time++) log.info("many.fields", data);
+    };
+  });
+
+  expect(slope).toBeLessThan(1.35);
 });

@@ -222,17 +222,33 @@ describe("plain data", () => {
     );
     const values = fc.oneof(
       fc.string({ maxLength: 300 }),
-      fc.constant("x".repeat(257)),
+      fc.constantFrom("x".repeat(257), "x".repeat(9_000), "\n".repeat(8_200)),
       fc.double(),
       fc.boolean(),
       fc.constantFrom(null, undefined, "authorization", -0, 1n, new Date(0), [1], { a: 1 }),
     );
     fc.assert(
-      fc.property(fc.dictionary(names, values, { maxKeys: 20 }), (data) => {
+      fc.property(fc.dictionary(names, values, { maxKeys: 30 }), (data) => {
         expect(context([])(data)).toBe(context(["no.such.path"])(data));
       }),
       { examples: [[{ id: undefined, other: "1" }], [{ id: "x".repeat(300) }]] },
     );
+  });
+
+  it.each([190, 191, 192, 193, 201, 250])(
+    "is written as by a walk up to the limit of a line: %i fields",
+    (count) => {
+      for (const value of ["x".repeat(250), "é".repeat(255), 1, null]) {
+        const data = Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, value]));
+        expect(context([])(data)).toBe(context(["no.such.path"])(data));
+      }
+    },
+  );
+
+  it("shows data that contains itself", () => {
+    const data: Record<string, unknown> = { id: 1 };
+    data["own"] = data;
+    expect(context([])(data)).toBe(context(["no.such.path"])(data));
   });
 
   it("may have unreadable members", () => {

@@ -3,7 +3,7 @@ import { types } from "node:util";
 import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Variables } from "../process/environment.ts";
-import { isError, jsonText, membersText, readMember, startWalk } from "./json-text.ts";
+import { isError, jsonText, membersText, readMember, startWalk, textLimits } from "./json-text.ts";
 import type { LogLevel } from "./logger.ts";
 import { metricNames, renaming } from "./record-names.ts";
 import { cut, harmless, quoted, type Redaction } from "./redaction.ts";
@@ -16,7 +16,7 @@ export const recordLimits = Object.freeze({
 
 /** Limits of the fast paths. */
 export const plainLimits = Object.freeze({
-  fields: 16,
+  contextFields: 16,
   characters: 256,
   rememberedNames: 500,
   rememberedMessages: 200,
@@ -140,31 +140,47 @@ function errorField(error: Error, { names }: Fields): Fields {
   return { source: { [name]: error }, names: [name] };
 }
 
-/** Fast path for nearly all data: a few short plain values. A comma precedes each field. */
+/**
+ * Fast path for nearly all data: short plain values. Any other value is written alone by `membersText`.
+ * A comma precedes each field. `undefined` if fields have to be renamed or cut.
+ */
 function plainText(
   { source, names }: Fields,
   context: RecordContext,
   rules: RecordRules,
 ): string | undefined {
-  if (names.length > plainLimits.fields || rules.redaction.root.length > 0) return undefined;
+  const { redaction } = rules;
+  if (names.length > textLimits.entries || redaction.root.length > 0) return undefined;
   let text = "";
+  let left: number = recordLimits.dataCharacters;
   try {
     for (const name of names) {
       const value = source[name];
       if (value === undefined) continue;
       const json = rules.plainMember(name)?.json;
-      if (json === undefined || /^[vV]alue$/.test(name) || isTaken(name, context, rules))
-        return undefined;
-      if (typeof value === "string") {
-        if (value.length > plainLimits.characters || !harmless.test(value)) return undefined;
-        text += `,${json}"${value}"`;
-      } else if (typeof value === "boolean" || Number.isFinite(value)) text += `,${json}${value}`;
-      else return undefined;
+      if (left <= 0 || /^[vV]alue$/.test(name) || isTaken(name, context, rules)) return undefined;
+      let member: string;
+      if (json !== undefined && isPlain(value)) {
+        member = typeof value === "string" ? `${json}"${value}"` : `${json}${value}`;
+        left -= member.length + 1;
+      } else {
+        const walk = startWalk(redaction, left);
+        walk.within.push(source);
+        member = membersText({ [name]: value }, [name], walk, redaction.root);
+        left = walk.left;
+      }
+      text += `,${member}`;
     }
   } catch {
     return undefined; // a getter threw
   }
-  return text;
+  return left < 0 ? undefined : text;
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value === "string"
+    ? value.length <= plainLimits.characters && harmless.test(value)
+    : typeof value === "boolean" || Number.isFinite(value);
 }
 
 /** Returns the fields, each after a comma, and the number of characters left. */

@@ -236,7 +236,7 @@ export class LogContext implements RecordContext {
     if (parent === undefined || parent.#added !== undefined || redaction.root.length > 0)
       return undefined;
     const { source, names } = fieldsOf(this.#added, "context");
-    if (names.length > plainLimits.fields) return undefined;
+    if (names.length > plainLimits.contextFields) return undefined;
     const written: string[] = [];
     let text = "";
     try {
