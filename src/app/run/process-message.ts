@@ -1,4 +1,5 @@
 import { PermanentError } from "../../base/errors/errors.ts";
+import { inPool } from "../../base/process/pool.ts";
 import { asksSystem, checkPayload, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
@@ -10,6 +11,9 @@ import type { TaskOutcome } from "../schedules/schedules.ts";
 import type { GroupLine } from "./group-line.ts";
 import { endMessage, type MessageFacts, type Processed, worstOf } from "./message-end.ts";
 import { consumeOnce, type Task } from "./task.ts";
+
+/** Consumers of one event that run at the same time: the connections of an AWS client. */
+const consumersAtOnce = 50;
 
 /** Never throws. */
 export async function processMessage(
@@ -108,33 +112,31 @@ export async function consumeEvent(
   const { keptDays } = declaration;
   const shared = { ...event, payload };
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
-  const outcomes = await Promise.all(
-    consumers.map(({ name, run, projection, concurrency }) =>
-      consumeOnce(runtime, adapters, {
-        claimed: keyParts("event", name, eventId, tenantId),
-        handler: name,
-        cause: event,
-        isSystem,
-        id: eventId,
-        logFields: { origRequestId, eventId, causedBy },
-        logPrefix: "event",
-        kind: "event",
-        event: type,
-        concurrency,
-        ...options,
-        run: async (ctx, scope) => {
-          if (projection === undefined) return run(ctx, shared);
-          const { projectLive } = await import("./project-event.ts");
-          // The cast is safe: boot rejects a projection of events that are not kept.
-          return projectLive(scope, adapters, ctx, {
-            projection,
-            event: shared,
-            keptDays: keptDays as number,
-          });
-        },
-      }),
-    ),
-  );
+  const consume = ({ name, run, projection, concurrency }: (typeof consumers)[number]) =>
+    consumeOnce(runtime, adapters, {
+      claimed: keyParts("event", name, eventId, tenantId),
+      handler: name,
+      cause: event,
+      isSystem,
+      id: eventId,
+      logFields: { origRequestId, eventId, causedBy },
+      logPrefix: "event",
+      kind: "event",
+      event: type,
+      concurrency,
+      ...options,
+      run: async (ctx, scope) => {
+        if (projection === undefined) return run(ctx, shared);
+        const { projectLive } = await import("./project-event.ts");
+        // The cast is safe: boot rejects a projection of events that are not kept.
+        return projectLive(scope, adapters, ctx, {
+          projection,
+          event: shared,
+          keptDays: keptDays as number,
+        });
+      },
+    });
+  const outcomes = await inPool(consumers, consumersAtOnce, consume);
   return worstOf(outcomes);
 }
 

@@ -44,6 +44,28 @@ const passing = (reason: string) => ({ reason, isFinal: false });
 const final = (reason: string) => ({ reason, isFinal: true });
 const nothing = (count: number) => Array.from({ length: count }, () => undefined);
 
+test.each([
+  [100, 10],
+  [1_000, 100],
+])("puts %i events in %i calls, the first alone and up to four at a time", async (count, calls) => {
+  const running: number[] = [];
+  let now = 0;
+  const send = async () => {
+    running.push(++now);
+    await new Promise((resolve) => setImmediate(resolve));
+    now -= 1;
+    return { Entries: taken(Array(10).fill({}), 0) };
+  };
+  const bus = eventBridgeBus({ PutEventsCommand }, { send } as unknown as EventBridgeClient, {
+    ...{ busName: "main", source: "keelson.test", pause: async () => {} },
+  });
+
+  expect(await bus.put(numbered(count))).toEqual(nothing(count));
+  expect(running).toHaveLength(calls);
+  expect(running.slice(0, 5)).toEqual([1, 1, 2, 3, 4]);
+  expect(Math.max(...running)).toBe(4);
+});
+
 test("puts an event under its type, with the source and the bus that the rules match", async () => {
   const { bus, calls, pauses } = busOf(taken);
   expect(await bus.put([{ type: "file.created", text: '{"n":1}' }])).toEqual([undefined]);
@@ -332,7 +354,7 @@ describe("a call that is rejected as a whole", () => {
     },
   );
 
-  test("by a service that is down is tried three times, and the rest stays", async () => {
+  test("by a service that is down is tried three times besides the calls in progress, and the rest stays", async () => {
     const { bus, calls, pauses } = busOf((entries, call) => {
       if (call > 1) throw failure("InternalException", "no", { $fault: "server" });
       return taken(entries, call);
@@ -342,7 +364,7 @@ describe("a call that is rejected as a whole", () => {
       ...nothing(10),
       ...Array.from({ length: 20 }, () => left),
     ]);
-    expect([calls.length, pauses]).toEqual([4, []]);
+    expect([calls.length, pauses]).toEqual([5, []]);
   });
 
   test.each([

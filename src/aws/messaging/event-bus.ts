@@ -1,10 +1,12 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
+import { inPool } from "../../base/process/pool.ts";
 import { eventWrapperBytes, serviceSizes } from "../../base/sizes/service-sizes.ts";
 import type { EventBus, Refusal } from "../../parts/messages/outbox.ts";
 import { isInstrumented, type MessagingSdk } from "../clients/client-options.ts";
 import { callFailure, entryRefusal } from "./refusal.ts";
 
 const maxEntries = 10;
+const callsAtOnce = 4;
 const { maxBytes } = serviceSizes.eventBridgeEntry;
 const maxAttempts = 4;
 /** Consecutive failures, not caused by an entry, after which the bus is treated as down. */
@@ -13,7 +15,7 @@ const maxFailedCalls = 3;
 type Entry = Parameters<EventBus["put"]>[0][number];
 
 /**
- * Sends up to ten events per call and retries failed entries. If a whole call fails and one entry
+ * Sends up to ten events per call, four calls at a time, and retries failed entries. If a whole call fails and one entry
  * may be the cause, sends the entries one by one.
  */
 export function eventBridgeBus(
@@ -69,7 +71,10 @@ export function eventBridgeBus(
       for (let attempt = 0; left.length > 0 && attempt < maxAttempts; attempt += 1) {
         if (down !== undefined) break;
         if (attempt > 0) await pause(attempt);
-        for (const batch of batches(events, left)) await putThem(batch);
+        // The first alone, so that an outage costs one call.
+        const all = batches(events, left);
+        for (const first of all.splice(0, 1)) await putThem(first);
+        await inPool(all, callsAtOnce, putThem);
         left = left.filter((index) => refusals[index]?.isFinal === false);
       }
       return refusals;

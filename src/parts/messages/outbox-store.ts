@@ -88,7 +88,8 @@ export interface Sweeping {
 }
 
 /**
- * Sweeps all shards, one after another.
+ * Sweeps all shards, one after another. The milliseconds of `beforeMs` choose the first, so that none
+ * always waits for the others.
  *
  * @param kind - `due` for jobs, which are kept apart from events because events are sent immediately.
  * @param beforeMs - time in epoch milliseconds. Rows of that time or later stay.
@@ -101,7 +102,10 @@ export async function sweepShards(
 ): Promise<Swept> {
   if (sweeping.signal?.aborted) return nothing;
   const before = timeText(beforeMs);
-  const names = Array.from({ length: shards }, (_, number) => `${kind}#${number}`);
+  const names = Array.from(
+    { length: shards },
+    (_, index) => `${kind}#${(index + Math.abs(beforeMs)) % shards}`,
+  );
   const firsts = await sweeping.store.firsts(names, before);
   let total = nothing;
   for (const [number, first] of firsts.entries()) {

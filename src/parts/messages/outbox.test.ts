@@ -260,6 +260,31 @@ test("a sweep dispatches rows past the grace period, and leaves younger ones", a
   expect(shared.rows).toEqual([]);
 });
 
+/** All shards in the order of a sweep, whose time chooses the first. */
+const shardsFrom = (first: number) => Array.from({ length: 8 }, (_, index) => (first + index) % 8);
+
+test("a sweep begins with a shard that its time chooses, so that none is always last", async () => {
+  for (const laterMs of [0, 1, 5, 7]) {
+    const shared = new Shared();
+    shared.world.nowMs += laterMs;
+    await outboxOf(shared).sweep({ graceMs });
+    expect(shared.reads).toEqual(shardsFrom(1 + laterMs).map((shard) => `shard#${shard}`));
+  }
+});
+
+test("a sweep sends due jobs before events, however many events wait", async () => {
+  const shared = new Shared();
+  for (let number = 0; number < 250; number += 1) shared.add(0, number, graceMs + 1_000);
+  const putsBefore: number[] = [];
+  const sweepDue = async () => {
+    putsBefore.push(shared.puts.length);
+    return { dispatched: 1, left: 0, setAside: 0 };
+  };
+  const swept = await outboxOf(shared, { sweepDue }).sweep({ graceMs });
+
+  expect([putsBefore, swept.dispatched]).toEqual([[0], 251]);
+});
+
 test("a sweep visits all shards one by one, oldest rows first", async () => {
   const shared = new Shared();
   for (let shard = 7; shard >= 0; shard -= 1) {
@@ -271,11 +296,7 @@ test("a sweep visits all shards one by one, oldest rows first", async () => {
     setAside: 0,
   });
   expect(shared.puts).toEqual(
-    Array.from({ length: 8 }, (_, shard) => [
-      eventIdOf(shard, 0),
-      eventIdOf(shard, 1),
-      eventIdOf(shard, 2),
-    ]),
+    shardsFrom(1).map((shard) => [eventIdOf(shard, 0), eventIdOf(shard, 1), eventIdOf(shard, 2)]),
   );
   expect(shared.lines).toEqual([
     ["info", "outbox.swept", { dispatched: 24, left: 0, setAside: 0 }],
@@ -289,7 +310,7 @@ test("a sweep of empty shards reads each once, claims none and logs nothing", as
     left: 0,
     setAside: 0,
   });
-  expect(shared.reads).toEqual(Array.from({ length: 8 }, (_, shard) => `shard#${shard}`));
+  expect(shared.reads).toEqual(shardsFrom(1).map((shard) => `shard#${shard}`));
   expect([[...shared.world.seen], shared.lines]).toEqual([[], []]);
 });
 

@@ -93,13 +93,11 @@ export function createOutbox(options: OutboxOptions): Outbox {
         for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
       const work = (rows: readonly OutboxRow[]) => put(options, rows, true);
-      let total = await sweepShards(
-        { store, claims, stops, signal, seen, work },
-        "shard",
-        sweptFrom - graceMs + 1,
-      );
-      if (sweepDue !== undefined && !signal?.aborted)
-        total = sum(total, await sweepDue(signal, seen));
+      // Jobs first: a backlog of events would delay those that are due.
+      let total = sweepDue === undefined ? nothing : await sweepDue(signal, seen);
+      const before = sweptFrom - graceMs + 1;
+      const events = { store, claims, stops, signal, seen, work };
+      total = sum(total, await sweepShards(events, "shard", before));
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
       // An aborted sweep may have missed many old rows, so it records no metrics.
