@@ -2,10 +2,9 @@ import { writeSync } from "node:fs";
 import { types } from "node:util";
 import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
-import type { Variables } from "../process/environment.ts";
 import { isError, jsonText, membersText, readMember, startWalk, textLimits } from "./json-text.ts";
 import type { LogLevel } from "./logger.ts";
-import { metricNames, renaming } from "./record-names.ts";
+import { metricNames, renaming, type TimeNames } from "./record-names.ts";
 import { cut, harmless, quoted, type Redaction } from "./redaction.ts";
 
 /** Limits on the parts of a line, which keep it below the 256 KiB of one CloudWatch event. */
@@ -243,18 +242,6 @@ function isObjectOfFields(given: object): boolean {
   const hasTextOfItsOwn =
     "toJSON" in given || Symbol.iterator in given || ArrayBuffer.isView(given) || isError(given);
   return !(hasTextOfItsOwn || types.isDate(given) || types.isBoxedPrimitive(given));
-}
-
-type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
-
-/**
- * In Lambda's JSON log format, the platform treats a line without `timestamp` as INFO and may drop
- * it, even an error.
- */
-export function timeNames(env: Variables): TimeNames {
-  return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON"
-    ? ["time", "timestamp"]
-    : ["time"];
 }
 
 /** Creates a function that returns the time as members of a record, once per millisecond. */

@@ -1,3 +1,5 @@
+import type { Variables } from "../process/environment.ts";
+
 /**
  * Names that make CloudWatch treat a line as metrics (Embedded Metric Format and its version 0). No
  * field may have them, because fields may come from clients.
@@ -22,4 +24,16 @@ export function renaming(
     used.add(free);
     return free;
   };
+}
+
+export type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
+
+/**
+ * In Lambda's JSON log format, the platform treats a line without `timestamp` as INFO and may drop
+ * it, even an error.
+ */
+export function timeNames(env: Variables): TimeNames {
+  return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON"
+    ? ["time", "timestamp"]
+    : ["time"];
 }

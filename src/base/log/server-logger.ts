@@ -12,14 +12,13 @@ import {
   type RecordRules,
   recordLimits,
   recordText,
-  timeNames,
   writeToStandardOutput,
 } from "./log-record.ts";
 import { createThreshold } from "./log-threshold.ts";
 import { type Logger, type LogLevel, type LogThreshold, levelNumbers, levelOf } from "./logger.ts";
 import { createPowertoolsPrint, type PowertoolsLogger } from "./powertools-logger.ts";
 import { prettyLine } from "./pretty-line.ts";
-import { renaming } from "./record-names.ts";
+import { renaming, timeNames } from "./record-names.ts";
 import { createRedaction, cut, harmless, quoted } from "./redaction.ts";
 
 export type { PowertoolsLogger } from "./powertools-logger.ts";

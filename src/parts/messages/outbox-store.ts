@@ -104,7 +104,7 @@ export async function sweepShards(
   const before = timeText(beforeMs);
   const names = Array.from(
     { length: shards },
-    (_, index) => `${kind}#${(index + Math.abs(beforeMs)) % shards}`,
+    (_, index) => `${kind}#${(index + Math.abs(Math.trunc(beforeMs))) % shards}`,
   );
   const firsts = await sweeping.store.firsts(names, before);
   let total = nothing;

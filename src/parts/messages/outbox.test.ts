@@ -264,11 +264,13 @@ test("a sweep dispatches rows past the grace period, and leaves younger ones", a
 const shardsFrom = (first: number) => Array.from({ length: 8 }, (_, index) => (first + index) % 8);
 
 test("a sweep begins with a shard that its time chooses, so that none is always last", async () => {
-  for (const laterMs of [0, 1, 5, 7]) {
+  for (const laterMs of [0, 1, 5, 7.75]) {
     const shared = new Shared();
     shared.world.nowMs += laterMs;
     await outboxOf(shared).sweep({ graceMs });
-    expect(shared.reads).toEqual(shardsFrom(1 + laterMs).map((shard) => `shard#${shard}`));
+    expect(shared.reads).toEqual(
+      shardsFrom(1 + Math.trunc(laterMs)).map((shard) => `shard#${shard}`),
+    );
   }
 });
 
