@@ -6,7 +6,7 @@ import { server } from "../../examples/files/server.ts";
  * Orders of each race, random ones where its search has fewer. `KEELSON_RACE_ORDERS` sets another
  * number: a longer search takes more preemptions as well.
  */
-const orders = Number(process.env["KEELSON_RACE_ORDERS"] ?? 1_600);
+const orders = Number(process.env["KEELSON_RACE_ORDERS"] ?? 1_450);
 
 export type Race = Pick<
   RaceScenario<RaceApp, unknown>,
