@@ -1,17 +1,18 @@
 import { buildServer } from "keelson";
 import { lambdaQueue } from "keelson/lambda";
 import { lambdaContext, startTestApp, type TestApp } from "keelson/testing";
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, type MockInstance, test, vi } from "vitest";
 import { storedEvent, uploads, world } from "./fixture.ts";
 
 const initial = { ...world };
 let app: TestApp;
 let queueName: string;
+let output: MockInstance<typeof process.stdout.write>;
 const options = { features: [uploads], keyRing: { parameter: "/uploads/key-ring" } };
 
 beforeAll(async () => {
   app = await startTestApp(buildServer(options));
-  vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  output = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   queueName = app.env["KEELSON_RECEIVED_QUEUE"] ?? "keelson-received";
 });
@@ -72,8 +73,12 @@ test("an envelope of ours from the queue of events of others runs nothing in a f
     ...{ source: "keelson", "detail-type": "upload.noted" },
     detail: envelope,
   });
+  output.mockClear();
   await retried(queueName, envelope, wrapped);
   expect(world.runs).toEqual([]);
+  const logged = output.mock.calls.map(([line]) => String(line)).join("");
+  expect(logged).toContain("id is not an ID");
+  expect(logged).toContain("is received by no feature of this server");
 });
 
 test("an event of others from the queue of our events is refused", async () => {
