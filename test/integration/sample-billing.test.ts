@@ -1,6 +1,6 @@
-import { createHmac } from "node:crypto";
 import { buildServer } from "keelson";
 import { startTestApp } from "keelson/testing";
+import { signedHeaders, stripe } from "keelson/webhooks";
 import { expect, test } from "vitest";
 import { createBillingFeature } from "../../examples/files/billing.ts";
 import { server } from "../../examples/files/server.ts";
@@ -48,12 +48,11 @@ test("a payment that the provider reports twice is delivered once, and a forged 
     expect(stored.status).toBeLessThan(300);
     const report = async (event: object, signedWith = secret) => {
       const body = JSON.stringify(event);
-      const time = Math.floor(app.clock.now() / 1000);
-      const signature = createHmac("sha256", signedWith).update(`${time}.${body}`).digest("hex");
-      const headers = {
-        "content-type": "application/json",
-        "stripe-signature": `t=${time},v1=${signature}`,
-      };
+      const timestampSeconds = Math.floor(app.clock.now() / 1000);
+      const signed = await signedHeaders(stripe({ secret: signedWith }), body, {
+        timestampSeconds,
+      });
+      const headers = { "content-type": "application/json", ...signed };
       return (await app.fetch("/hooks/payments", { method: "POST", body, headers })).status;
     };
     const paid = { id: "evt_1", type: "invoice.paid", account: "acme" };
