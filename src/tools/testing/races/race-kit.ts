@@ -95,7 +95,7 @@ export async function raceEverywhere<Target extends Server | RaceClients, Result
     const race = scenario as RaceScenario<RaceFrame, Result>;
     const run = (path: RacePath, number: number) =>
       runOrder(opened as OpenedTarget, race, time, path, number);
-    await warmUp(opened, race, time);
+    await run(new RacePath([], () => 0), 0);
     if (replay !== undefined) {
       const path = new RacePath(replay, () => -1);
       await run(path, 1);
@@ -120,27 +120,10 @@ export async function raceEverywhere<Target extends Server | RaceClients, Result
   }
 }
 
-const first = () => 0;
-
-/** Loads the modules that requests load lazily: later, a request that loads one would look blocked. */
-async function warmUp<Result>(
-  target: OpenedTarget,
-  { requests, arrange }: RaceScenario<RaceFrame, Result>,
-  time: RaceTime,
-): Promise<void> {
-  const { app, order, close } = await openOrder(target, [], {}, time, new RacePath([], first), 0);
-  try {
-    await order.frame(() => arrange?.(app));
-    const warming = order.frame(async () => {
-      for (const request of requests) await request(app).catch(() => undefined);
-      await Promise.allSettled(requests.map((request) => request(app)));
-    });
-    await warming.catch(() => undefined); // the first order fails as well, with its calls
-  } finally {
-    await close();
-  }
-}
-
+/**
+ * Runs one order. Number 0 only loads the modules that requests load lazily: later, a request that
+ * loads one would look blocked.
+ */
 async function runOrder<Result>(
   target: OpenedTarget,
   scenario: RaceScenario<RaceFrame, Result>,
@@ -149,12 +132,20 @@ async function runOrder<Result>(
   number: number,
 ): Promise<void> {
   const { requests, arrange, check, invariant } = scenario;
-  const names = namesOf(requests);
-  const opened = await openOrder(target, names, scenario, time, path, number);
-  const { app, order, lifeOf, close } = opened;
+  const tenantId = `tenant-${number}`;
+  const as = (roles: readonly string[] = []) => ({ id: "user", tenantId, roles });
+  time.restart();
+  const { app, lifeOf, close } = await target.open({ tenantId, as });
+  const order = new RaceOrder(path, time, namesOf(requests), scenario);
+  const work = requests.map((request) => () => request(app));
+  const warmUp = async () => {
+    for (const run of work) await run().catch(() => undefined);
+    await Promise.allSettled(work.map((run) => run()));
+  };
   try {
     await order.frame(() => arrange?.(app));
-    const work = requests.map((request) => () => request(app));
+    // The first order fails as well, with its calls.
+    if (number === 0) return await order.frame(warmUp).catch(() => undefined);
     try {
       const results = await order.run(work, lifeOf, invariant && (() => invariant(app)));
       await order.frame(() => check(app, results));
@@ -162,28 +153,9 @@ async function runOrder<Result>(
       throw error instanceof RaceMismatch ? error : new RaceError(error, number, path, order.steps);
     }
   } finally {
+    order.end();
     await close();
   }
-}
-
-async function openOrder(
-  target: OpenedTarget,
-  names: readonly string[],
-  disturbances: RaceDisturbances,
-  time: RaceTime,
-  path: RacePath,
-  number: number,
-) {
-  const tenantId = `tenant-${number}`;
-  const as = (roles: readonly string[] = []) => ({ id: "user", tenantId, roles });
-  time.restart();
-  const opened = await target.open({ tenantId, as });
-  const order = new RaceOrder(path, time, names, disturbances);
-  const close = async () => {
-    order.end();
-    await opened.close();
-  };
-  return { ...opened, order, close };
 }
 
 /** Numbers requests of the same name. */
