@@ -6,34 +6,14 @@ import { checkAdvance, type TestClock } from "../app/test-clock.ts";
 import { seededRandom } from "./search.ts";
 
 /** Timer that fires when the clock of the race moves. */
-class RaceTimer {
+interface RaceTimer {
   dueMs: number;
   readonly owner: unknown;
   readonly everyMs: number | undefined;
   readonly fire: () => void;
-  readonly #timers: Set<RaceTimer>;
-
-  constructor(
-    timers: Set<RaceTimer>,
-    given: Pick<RaceTimer, "dueMs" | "owner" | "everyMs" | "fire">,
-  ) {
-    this.#timers = timers;
-    ({ dueMs: this.dueMs, owner: this.owner, everyMs: this.everyMs } = given);
-    this.fire = AsyncResource.bind(given.fire);
-    timers.add(this);
-  }
-
-  close(): void {
-    this.#timers.delete(this);
-  }
-
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
-    return this;
-  }
+  close(): void;
+  ref(): RaceTimer;
+  unref(): RaceTimer;
 }
 
 /**
@@ -93,7 +73,15 @@ export class RaceTime implements TestClock {
     const waitMs = Math.max(1, Number(ms) || 1);
     const everyMs = isRepeated ? waitMs : undefined;
     const owner = this.#ownerOf();
-    return new RaceTimer(this.#timers, { dueMs: this.#nowMs + waitMs, owner, everyMs, fire });
+    const timer: RaceTimer = {
+      ...{ dueMs: this.#nowMs + waitMs, owner, everyMs },
+      fire: AsyncResource.bind(fire),
+      close: () => void this.#timers.delete(timer),
+      ref: () => timer,
+      unref: () => timer,
+    };
+    this.#timers.add(timer);
+    return timer;
   }
 
   /** @throws Error while another race has replaced the clock of the process. */
@@ -110,8 +98,9 @@ export class RaceTime implements TestClock {
         this.#ownerOf() === undefined
           ? real(work, ms, ...given)
           : this.#add(() => work(...given), ms, isRepeated);
+    // Safe casts: a timer is one of the race or a real one, which the other side ignores.
     const clear = (real: typeof clearTimeout) => (timer: unknown) =>
-      timer instanceof RaceTimer ? timer.close() : real(timer as NodeJS.Timeout);
+      void (this.#timers.delete(timer as RaceTimer) || real(timer as NodeJS.Timeout));
     const slept: typeof sleep = (ms, value, options = {}) => {
       if (this.#ownerOf() === undefined) return sleep(ms, value, options);
       if (options.signal?.aborted) return Promise.reject(options.signal.reason);
