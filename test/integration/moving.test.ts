@@ -1,4 +1,3 @@
-// own process: the handlers of examples/moving read the environment when they load
 import { randomUUID } from "node:crypto";
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { APIGatewayProxyStructuredResultV2, Context } from "aws-lambda";

@@ -97,6 +97,13 @@ test("an explanation names the limits that read a key, and what the tenant has u
   expect(await limitsOf("of-user", "?scope=tenant")).toEqual([ofUser]);
 });
 
+test("a limit whose key has no value is not counted, and pauses no other", async () => {
+  const unavailable = app.logs.filter(({ msg }) => msg === "rate.unavailable");
+  expect(new Set(unavailable.map(({ limit, reason }) => `${limit}: ${reason}`))).toEqual(
+    new Set(["notes.note.list endless: the configuration key of its number has no value"]),
+  );
+});
+
 test("an explanation counts no more than the number, which the row may exceed", async () => {
   const as = { ...ann, roles: ["admin"] };
   const key = "/config/notes:config:per-day";
