@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 
 test.each([
-  ["the sample", "examples/files/server.ts", 9],
+  ["the sample", "examples/files/server.ts", 11],
   ["an application with every feature", "test/contract/every-feature.ts", 6],
   ["an application with messages of each kind", "test/asyncapi/every-message.ts", 15],
 ])("AsyncAPI's parser reports no errors or warnings for %s", async (_name, module, operations) => {

@@ -59,7 +59,7 @@ export async function receiveWebhook(
   await enter(scope, tenantId);
   await runtime.tenantsInFlight?.enter(scope, declaration);
   if (runtime.isLimited) {
-    const limits = runtime.limits.value ?? (await runtime.limits.open());
+    const limits = await runtime.limits.open();
     await limits.admit(scope, request, declaration, true);
   }
   const view = () => requestView(request, bytes);
