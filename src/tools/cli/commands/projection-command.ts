@@ -106,7 +106,10 @@ async function make(
   if (lost.length === 0) return 0;
   if (uncounted > mostNamed)
     complain(`keelson: ${uncounted - mostNamed} more events are not counted`);
-  const shown = lost.toSorted().slice(0, mostNamed).map((tenant) => tenantText(tenant || undefined));
+  const shown = lost
+    .toSorted()
+    .slice(0, mostNamed)
+    .map((tenant) => tenantText(tenant || undefined));
   const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more` : "";
   complain(
     `keelson: not whole: ${shown.join(", ")}${more}; a tenant that is not keeps the version that it reads: fix the projection, or let the events expire, and rebuild again`,
