@@ -117,6 +117,14 @@ export class RaceOrder {
     return ended;
   }
 
+  /**
+   * Waits until nothing goes on that a frame has started and not awaited, such as sending events.
+   * While modules are loaded lazily, only real time tells.
+   */
+  rest(isLoading: boolean): Promise<void> {
+    return isLoading ? this.#stillness.quiet() : this.#stillness.still(() => false);
+  }
+
   /** @throws an error of `invariant`; RaceMismatch if a replay does not fit; Error if all are stuck. */
   async run<Result>(
     requests: readonly (() => Promise<Result>)[],

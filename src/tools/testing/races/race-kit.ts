@@ -143,7 +143,10 @@ async function runOrder<Result>(
     await Promise.allSettled(work.map((run) => run()));
   };
   try {
-    await order.frame(() => arrange?.(app));
+    if (arrange !== undefined) {
+      await order.frame(() => arrange(app));
+      await order.rest(number === 0);
+    }
     // The first order fails as well, with its calls.
     if (number === 0) return await order.frame(warmUp).catch(() => undefined);
     try {

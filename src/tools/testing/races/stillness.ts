@@ -6,6 +6,8 @@ const blockedTurns = 100;
 const arrivalTurns = 2;
 /** Real time without any progress after which an order is stuck. */
 const stuckMs = 5_000;
+/** Real time in which a module is loaded, also on a busy machine. */
+const quietMs = 250;
 
 /** Finds out when the code of an order goes no further: nothing happens in some turns of the event loop. */
 export class Stillness {
@@ -34,6 +36,14 @@ export class Stillness {
       const before = this.#events;
       await nextTurn();
       if (this.#inFlight > 0 || this.#events !== before) turn = -1;
+    }
+  }
+
+  /** Waits until nothing happens for a while in real time: modules that are loading are no turns. */
+  async quiet(): Promise<void> {
+    for (let before = -1; this.#events !== before || this.#inFlight > 0; ) {
+      before = this.#events;
+      await sleep(quietMs);
     }
   }
 
