@@ -71,7 +71,7 @@ export function eventBridgeBus(
       for (let attempt = 0; left.length > 0 && attempt < maxAttempts; attempt += 1) {
         if (down !== undefined) break;
         if (attempt > 0) await pause(attempt);
-        // The first alone, so that an outage costs one call.
+        // The first call runs by itself, so that an outage costs one call.
         const all = batches(events, left);
         for (const first of all.splice(0, 1)) await putThem(first);
         await inPool(all, callsAtOnce, putThem);

@@ -28,7 +28,7 @@ export function receivedRules(
   return [...new Map(rules.map((rule) => [rule.id, rule])).values()];
 }
 
-/** Rules have names of at most 64 characters: that of the queue, and the end. */
+/** A rule's name consists of the queue's name and a suffix, and has at most 64 characters. */
 const longestStart = 64 - "-12345678".length;
 
 function receivedRule({ bus, source, detailType }: ReceiverDeclaration, queue: string) {

@@ -55,7 +55,7 @@ async function allWords(groups: readonly CommandGroup[]): Promise<CommandWords[]
   );
 }
 
-/** Where it completes nothing, bash completes files: most arguments are modules. */
+/** If it offers no words, bash completes files, because most arguments are modules. */
 function bash(words: readonly CommandWords[]): string {
   const cases = words.map(
     ({ name, actions, options }) =>

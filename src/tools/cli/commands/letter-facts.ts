@@ -27,7 +27,7 @@ function readOrNot(body: string, holds: MessageQueue["holds"]): Facts {
   }
 }
 
-/** A message of ours in the queue of events of others is forged: only its queue says what it is. */
+/** Describes a letter by its queue, because an own message in a queue of received events is forged. */
 function receivedFacts(body: string): Facts {
   const { event } = readReceived(body);
   return { of: event.id, type: receivedName(event) };

@@ -195,7 +195,7 @@ type Visited = "kept" | "gone" | "last kept" | "last";
 
 /**
  * Reads letters until one was the last, then makes those that stay visible again. A letter that
- * comes back during a long read is not visited again, and letters that only came back end it.
+ * is redelivered during a long read is not visited again, and a batch of only such letters ends it.
  */
 export async function visit(
   letters: Pick<DeadLetters, "read" | "release">,

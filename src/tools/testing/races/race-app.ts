@@ -44,7 +44,7 @@ export interface RaceTenant {
 /** Secret of the race's tokens, which never leave the process. */
 const secret = "the secret of a race, which signs tokens for its own stack";
 
-/** Middlewares of the SDK that sign, describe or log a request: the stack reads nothing of it. */
+/** Middlewares of the SDK that sign, describe or log a request, which the stack ignores. */
 const unneeded = [
   ...["httpSigning", "httpAuthScheme", "contentLength", "hostHeader"],
   ...["getUserAgent", "recursionDetection", "logger"],
@@ -91,7 +91,7 @@ async function openOn(
     const process = await startTestProcess(server, {
       ...bound,
       ...order,
-      timers: { random: () => Math.random() }, // those of the race
+      timers: { random: () => Math.random() }, // the race has its timers
       watch: () => undefined, // the clients are gated already
       shared: opened,
     });

@@ -19,7 +19,7 @@ export class Stillness {
     this.#events += 1;
   }
 
-  /** Nothing is still while a store works. */
+  /** Runs a call of a store, during which the order is not still. */
   async during<Output>(send: () => Promise<Output>): Promise<Output> {
     this.#inFlight += 1;
     try {
@@ -39,7 +39,7 @@ export class Stillness {
     }
   }
 
-  /** Waits until nothing happens for a while in real time: modules that are loading are no turns. */
+  /** Waits until nothing happens for a while in real time, because a module that loads takes many turns. */
   async quiet(): Promise<void> {
     for (let before = -1; this.#events !== before || this.#inFlight > 0; ) {
       before = this.#events;
