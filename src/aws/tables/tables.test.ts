@@ -323,6 +323,18 @@ test("waits in an emulator for an index that is being built, and on AWS is not r
   ).rejects.toThrow(/it is DELETING, so it cannot be queried$/);
 });
 
+test("creates an index once another one is built, because DynamoDB changes one at a time", async () => {
+  const { sent, store } = storeOf(["CREATING", "CREATING", "ACTIVE"], () => {
+    throw new Error("the store was asked");
+  });
+
+  await expect(
+    ensureTables(store, [withIndexes("t", { ...bySize, name: "other" })], "create"),
+  ).rejects.toThrow("the store was asked");
+  const describe = "DescribeTableCommand";
+  expect(sent).toEqual([describe, describe, describe, "UpdateTableCommand", describe]);
+});
+
 test("accepts an index that another process creates in between, and throws any other error", async () => {
   const refuse = (name: string) => () => {
     throw new Error(name);

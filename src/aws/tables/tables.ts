@@ -208,7 +208,7 @@ async function createIndexes(
     if (missing === undefined && first("status", now) === undefined) break;
     const failure =
       missing === undefined || isChanging(now) ? undefined : await create(database, table, missing);
-    if (failure === undefined) await sleep(pauseMs);
+    await (failure === undefined ? sleep(pauseMs) : undefined);
     const next = await describe();
     if (next === undefined) return {}; // the table was deleted, so it lacks every index
     now = next;

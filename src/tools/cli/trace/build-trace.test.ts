@@ -65,9 +65,9 @@ describe("a trace", () => {
     const { roots } = build(records, { id: "o1", consumers });
     expect(outline(roots)).toEqual([
       `event ${event} dispatched`,
+      "  consumer uploads.upload.audited not-seen",
       `  consumer ${handler} done`,
       "    job uploads.upload.scan done",
-      "  consumer uploads.upload.audited not-seen",
       "  job uploads.upload.scan done",
     ]);
     expect(build(records, { id: "j8", consumers }).roots).toEqual(roots);
@@ -248,7 +248,7 @@ describe("attempts", () => {
     });
   });
 
-  test("are dated by the first one, and consumers are sorted by time with their jobs below them", () => {
+  test("are dated by the first one, and consumers are sorted by name with their jobs below them", () => {
     const again = { ...consumed, replayed: true, attempt: 2, time: at(5_000) };
     const other = { ...consumed, handler: "shop.order.audit", time: at(45) };
     const beside = { ...other, handler: "shop.order.archive" };
@@ -256,12 +256,12 @@ describe("attempts", () => {
     const [, event] = build([...chain, other, beside, long, again]).roots[0]?.children ?? [];
 
     expect(event?.children.map(({ name, at: began, sinceMs }) => [name, began, sinceMs])).toEqual([
-      ["shop.order.long", at(20), 20],
-      ["shop.order.bill", at(35), 35],
       ["shop.order.archive", at(40), 40],
       ["shop.order.audit", at(40), 40],
+      ["shop.order.bill", at(35), 35],
+      ["shop.order.long", at(20), 20],
     ]);
-    expect(event?.children[1]?.children[0]).toMatchObject({
+    expect(event?.children[2]?.children[0]).toMatchObject({
       name: "shop.order.charge",
       sinceMs: 38,
     });

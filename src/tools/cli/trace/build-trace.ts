@@ -157,7 +157,7 @@ class Building {
     const handlers = new Set([...runs.keys(), ...declared.map((consumer) => consumer.name)]);
     const consumers = [...handlers]
       .map((handler) => this.#consumer(subject, handler, depth))
-      .sort((one, other) => byTime(one.sinceMs, other.sinceMs) || byText(one.name, other.name));
+      .sort((one, other) => byText(one.name, other.name)); // they start together
     const children = [...consumers, ...this.#below(subjectPlace(id), depth)];
     return { ...common, ...standing, children };
   }
