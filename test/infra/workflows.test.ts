@@ -1,11 +1,23 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { root } from "./dockerfile.ts";
 
 interface Step {
+  readonly id?: string;
+  readonly if?: string;
   readonly uses?: string;
   readonly run?: string;
   readonly with?: Readonly<Record<string, unknown>>;
@@ -13,7 +25,8 @@ interface Step {
 interface Job {
   readonly "timeout-minutes"?: number;
   readonly permissions?: Readonly<Record<string, string>>;
-  readonly needs?: readonly string[];
+  readonly needs?: string | readonly string[];
+  readonly if?: string;
   readonly strategy?: { readonly matrix: Readonly<Record<string, readonly unknown[]>> };
   readonly steps: readonly Step[];
 }
@@ -72,6 +85,44 @@ test("a release is published from a tag, after check and tests, with provenance"
   expect(runsOf("publish")).toEqual([
     "npm publish ./keelson-*.tgz --provenance --access public --ignore-scripts",
   ]);
+});
+
+test("the site is built and published once package.json has an address; until then, a notice says so", () => {
+  const { build, publish } = named("docs.yml")?.jobs ?? {};
+  const steps = build?.steps ?? [];
+  const last = steps.findIndex(({ id }) => id === "address");
+
+  expect(steps[last]?.run).toBe("node scripts/site-address.mjs");
+  expect(new Set(steps.slice(last + 1).map((step) => step.if))).toEqual(
+    new Set(["steps.address.outputs.publishes == 'true'"]),
+  );
+  expect(publish?.if).toBe("needs.build.outputs.publishes == 'true'");
+
+  const copy = mkdtempSync(join(tmpdir(), "keelson-site-address-"));
+  try {
+    mkdirSync(join(copy, "scripts"));
+    for (const name of ["address.mjs", "site-address.mjs"])
+      copyFileSync(join(root, "scripts", name), join(copy, "scripts", name));
+    const runWith = (manifest: object) => {
+      writeFileSync(join(copy, "package.json"), JSON.stringify(manifest));
+      writeFileSync(join(copy, "output"), "");
+      const { stdout, stderr } = spawnSync(process.execPath, ["scripts/site-address.mjs"], {
+        ...{ cwd: copy, encoding: "utf8" },
+        env: { ...process.env, GITHUB_OUTPUT: join(copy, "output") },
+      });
+      return [stdout, stderr, readFileSync(join(copy, "output"), "utf8")];
+    };
+
+    expect(runWith({})).toEqual([
+      expect.stringMatching(/^::notice title=The site is not published::.*npm run address/),
+      "",
+      "publishes=false\n",
+    ]);
+    const repository = { url: "git+https://github.com/owner/name.git" };
+    expect(runWith({ repository })).toEqual(["", "", "publishes=true\n"]);
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
 });
 
 test("a job with write permissions installs nothing, runs no script, and checks out no code", () => {
