@@ -16,7 +16,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: "a-text-that-a-request-may-set",
     code: `r.config({ keys: { title: createTenantConfig("text", { default: "", allowPerRequest: true }) } });`,
-    message: `Type 'true' is not assignable to type 'false | Refused<"a request never sets a text key">'.`,
+    message: `Type 'true' is not assignable to type 'false | Refused<"a request never sets a key of type text">'.`,
   },
   {
     name: "a-number-without-bounds-that-a-request-may-set",

@@ -1,4 +1,4 @@
-// A CDK app with the generated templates: `cdk deploy --all --app "node cdk-app.mjs"`. It has no resource of its own yet.
+// A CDK app with the generated templates: `cdk deploy --all --app "node cdk-app.mjs"`. It does not add a resource yet.
 import { join } from "node:path";
 import { App, Stack } from "aws-cdk-lib";
 import { CfnInclude } from "aws-cdk-lib/cloudformation-include";

@@ -24,7 +24,7 @@ export interface HeldEffect {
   readonly kept?: TransactionItem | undefined;
 }
 
-/** Change of a quota, which is no message: it is done once its commit is written. */
+/** Change of a quota, which is not a message: it is done once its commit is written. */
 export interface HeldCount {
   readonly kind: "quota";
   /** Full name of the quota. */

@@ -41,7 +41,7 @@ export function builtInChannels(
 ): (readonly [string, ChannelDeclaration])[] {
   const log: ChannelDeclaration["send"] = (ctx, message) =>
     ctx.log.info("delivery.message", { message });
-  // Not loaded at the start: most servers send no webhook.
+  // Not loaded at the start: most servers do not send webhooks.
   const { open } = lazy(async () =>
     (await import("./webhook-channel.ts")).openWebhooks(webhook, lookups, tracing),
   );

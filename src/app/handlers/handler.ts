@@ -16,7 +16,7 @@ export type Awaitable<Value> = Value | Promise<Value>;
 /** Value that a handler may return: its output, a `reply` with that output, or a web `Response`. */
 export type Answer<Output> = Output | Reply<Output> | Response;
 
-/** One or more limits on the number of requests. All of them apply. */
+/** One or more limits on the number of requests. All limits apply. */
 export type RateLimits = RateLimit<QueryContext> | readonly RateLimit<QueryContext>[];
 
 /** `Given` if it fits `Output`; otherwise a string, so that the compiler prints 1 line, not 7. */
@@ -247,7 +247,7 @@ export interface HandlerDeclaration {
   readonly run: (ctx: PipelineContext, input: unknown) => unknown;
 }
 
-/** What a webhook declares beyond a write, with its types erased. */
+/** Options of a webhook that a write does not have, with their types erased. */
 export interface WebhookDeclaration {
   readonly verify: WebhookScheme | WebhookVerifier;
   readonly id: ((event: unknown) => unknown) | undefined;

@@ -100,7 +100,7 @@ export function answersOf(
   ]);
 }
 
-/** Whether a sender checks the address with a request that is no event. */
+/** Whether a sender checks the address with a request that is not an event. */
 function greets({ webhook }: DeclaredHandler): boolean {
   const verify = webhook?.verify;
   return isScheme(verify) && formatOf(verify).greeting !== undefined;

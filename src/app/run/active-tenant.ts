@@ -7,7 +7,7 @@ interface BeginningRun {
 }
 
 /**
- * Checks the tenant of a run that begins, if the server registers tenants. Work that was accepted
+ * Checks the tenant of a run that starts, if the server registers tenants. Work that was accepted
  * before, such as jobs, is not checked.
  *
  * @throws FrameworkError `tenant_suspended` (403); PipelineError 503 if the registry cannot be read

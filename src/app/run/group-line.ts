@@ -23,7 +23,7 @@ export interface GroupLine {
 /** Attempts to change a line that others change as well: only processes that have stalled. */
 const maxTries = 5;
 
-/** @throws any error of the store. So does `wait` of its result. */
+/** @throws any error of the store; `wait` of its result also throws them. */
 export async function openLine(
   { clock, log }: Pick<Runtime, "clock" | "log">,
   { slots, outbox }: Pick<Adapters, "slots" | "outbox">,

@@ -242,7 +242,7 @@ function isRefused(taken: Taken): taken is Refused {
   return taken.verdict?.isAdmitted === false;
 }
 
-/** @throws TypeError without a number, before the store is asked: its failure would pause all limits. */
+/** @throws TypeError without a number, before the call to the store, whose failure would pause all limits. */
 function wholeOf(value: number): number {
   const whole = Math.min(largestNumber, Math.max(0, Math.floor(value)));
   if (Number.isNaN(whole)) throw new TypeError("the configuration key of its number has no value");

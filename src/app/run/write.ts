@@ -32,7 +32,7 @@ export interface RequestedWrite {
   /** Absent if there is no request. */
   readonly view?: () => RequestView;
   readonly head: boolean;
-  /** Default: that of the request's headers. */
+  /** Default: the claim of the request's headers. */
   readonly claim?: OnceClaim;
 }
 

@@ -114,7 +114,7 @@ export function schedule(
   return { feature, name: key, cron, timeZone: String(timeZone), missed, for: whom, run };
 }
 
-/** The job that runs a schedule for tenants as one of them. None for other schedules. */
+/** The job that runs a schedule for tenants as one of them. Empty for other schedules. */
 export function tenantJobs({ feature, name, run, ...rest }: ScheduleDeclaration): JobDeclaration[] {
   if (!rest.for) return [];
   const timeOf = (payload: unknown) => new Date((payload as { readonly at: string }).at); // safe: a job's payload is an object

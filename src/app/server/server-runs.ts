@@ -10,7 +10,7 @@ import { closeResources } from "./close-resources.ts";
 
 interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
-  /** Comes before the own runtime: the host's requests have to see what a run changes. */
+  /** Comes before the own runtime: the host's requests have to see a run's changes. */
   bound(): Promise<Runtime> | undefined;
   bindAlone(noHost: (cause?: unknown) => Error): Promise<Runtime>;
 }

@@ -29,7 +29,7 @@ export interface DeadLetters {
   count(): Promise<number>;
   /**
    * Yields up to ten letters at a time, and hides each from other readers for {@link hiddenSeconds}, or until
-   * `release`. Of a FIFO queue's group SQS hands out only the first ten until these are gone.
+   * `release`. From a group of a FIFO queue, SQS hands out only the first ten until they are deleted.
    */
   read(): AsyncGenerator<readonly DeadLetter[]>;
   release(letter: DeadLetter): Promise<void>;

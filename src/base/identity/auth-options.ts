@@ -58,8 +58,8 @@ export interface AuthOptions {
 /**
  * Returns the user of a request, `undefined` if the request has no signed-in user. The values have
  * to satisfy the rules for the claims of tokens, otherwise the response is a 401.
- * @throws a typed error, which becomes the response. Any other error is a 503. So is an answer after
- * `resolveTimeoutMs`.
+ * @throws a typed error, which becomes the response. Any other error, or no answer
+ * within `resolveTimeoutMs`, is a 503.
  */
 export type ResolveCaller = (
   request: CallerRequest,

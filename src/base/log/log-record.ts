@@ -140,7 +140,7 @@ function errorField(error: Error, { names }: Fields): Fields {
 }
 
 /**
- * Fast path for nearly all data: short plain values. Any other value is written alone by `membersText`.
+ * Fast path for nearly all data: short plain values. `membersText` writes any other value separately.
  * A comma precedes each field. `undefined` if fields have to be renamed or cut.
  */
 function plainText(

@@ -8,7 +8,7 @@ export interface Limits {
   /**
    * Maximum size of all request bodies that a container holds at a time, in bytes. Each body counts
    * from its arrival until its request ends. A request above the limit fails with 503 `overloaded`.
-   * Must be at least the largest `bodyBytes`, also of a handler. A multipart body counts once, though
+   * Must be at least the largest `bodyBytes`, including the handlers'. A multipart body counts once, though
    * it takes at least twice its size. Default 128 MiB, or the largest `bodyBytes` if that is more. Has
    * no effect in a Lambda function.
    */

@@ -52,7 +52,7 @@ type PerRequest<Type extends ConfigType, Limits extends Bounds, Encrypted> = [En
       ? false | Refused<"a request sets a number only within bounds: add bounds: { min, max }">
       : boolean
     : Type extends "text"
-      ? false | Refused<"a request never sets a text key">
+      ? false | Refused<"a request never sets a key of type text">
       : boolean
   : false | Refused<"a request never sets an encrypted key">;
 

@@ -207,7 +207,7 @@ function allowPerRequestProblems({ definition, options }: Subject, report: Repor
   const { type, encrypted, allowPerRequest } = definition;
   if (!allowPerRequest) return;
   const fix = "remove allowPerRequest";
-  if (type === "text") report("per-request-text", "allowPerRequest on a text key", fix);
+  if (type === "text") report("per-request-text", "allowPerRequest on a key of type text", fix);
   if (encrypted) report("per-request-encrypted", "allowPerRequest on an encrypted key", fix);
   if (type === "number" && options["bounds"] === undefined) {
     const message = "allowPerRequest on a number without bounds";

@@ -39,7 +39,7 @@ export const command = defineCommand({
        keelson limits correct <module> <tenant> <quota> <used> --reason <text>
 
 Shows which callers the rate limits and quotas of a server count in the current windows, with the limit, its configuration
-key, what has been taken, the number, and the end of the window.
+key, the amount used, the limit's number, and the end of the window.
 
 ${moduleArgument}
 ${listed({

@@ -131,7 +131,7 @@ function sendToFunction(
   );
 }
 
-/** Returns a function's result as text, with its body decoded. */
+/** Returns a function's result as a string, with its body decoded. */
 function functionText(returned: unknown): string {
   if (!isRecord(returned) || returned["isBase64Encoded"] !== true)
     return String(JSON.stringify(returned));
