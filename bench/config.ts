@@ -92,7 +92,6 @@ async function warm(app: TestApp, { open, put }: Peer): Promise<Result> {
   await provider.get("warm", { maxAge });
   return sideBySide({
     id: "config-warm",
-    goal: "ratio <= 0.6",
     ours: async (times) => {
       for (let i = 0; i < times; i++) await ctx.config(bench.config.one);
     },

@@ -93,7 +93,6 @@ function resultsOf(front: Front, ours: readonly Figures[], peer: readonly Figure
   const of = (name: keyof Figures, unit: Result["unit"]) =>
     result({
       id: `front-${front}-${name}`,
-      goal: "none",
       ours: rounded(median(ours.map((figures) => figures[name])), unit === "ms" ? 1 : 0),
       peer: rounded(median(peer.map((figures) => figures[name])), unit === "ms" ? 1 : 0),
       unit,

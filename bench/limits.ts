@@ -23,7 +23,6 @@ function check(): Promise<Result> {
   const peer = new RateLimiterMemory({ points: plenty, duration: 86_400 });
   return sideBySide({
     id: "limit-check",
-    goal: "ratio <= 1",
     ours: async (times) => {
       for (let time = 0; time < times; time++) {
         const verdict = counter.take(partition, plenty, 1);
@@ -58,7 +57,6 @@ async function calls(env: Readonly<Record<string, string>>): Promise<Result> {
   client.destroy();
   return result({
     id: "limit-calls",
-    goal: "ours <= 100",
     ours: ours.calls,
     peer: theirs.calls,
     unit: "calls",

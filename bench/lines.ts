@@ -24,14 +24,12 @@ export async function lineResults(): Promise<Result[]> {
   return [
     await sideBySide({
       id: "log-powertools",
-      goal: "ratio <= 0.3",
       times,
       ours: write.ours,
       peer: write.powertools,
     }),
     await sideBySide({
       id: "log-pino",
-      goal: "ratio <= 1.2",
       times,
       ours: write.ours,
       peer: write.pino,

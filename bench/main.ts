@@ -1,12 +1,14 @@
-// Measures keelson beside its peers, writes results.json and the tables of docs/speed.md and docs/container.md; run by `npm run bench` at the
-// root. Takes about thirteen minutes, most of them for the drains and the type checks; `npm run bench -- http bundles` measures these alone and
-// keeps the figures of the others.
+// Measures keelson and its peers, writes results.json and the tables of docs/speed.md and docs/container.md; run by `npm run bench` at the
+// root. Takes about thirteen minutes, most of them for the drains and the type checks; `npm run bench -- http bundles` measures only these and
+// keeps the figures of the others; `npm run bench -- pages` measures nothing, and writes the pages after a change of `goals.ts`. Exits with 1 if
+// a row misses its goal without a reason.
 import { readFileSync, writeFileSync } from "node:fs";
 import { bundleResults } from "./bundles.ts";
 import { coldResults } from "./cold.ts";
 import { configResults } from "./config.ts";
 import { drainResults } from "./drains.ts";
 import { frontResults } from "./fronts.ts";
+import { judged, silentMisses } from "./goals.ts";
 import { httpResults } from "./http.ts";
 import { jsonResults } from "./json.ts";
 import { limitResults } from "./limits.ts";
@@ -40,6 +42,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   races: raceResults,
   drains: drainResults,
   typecheck: typecheckResults,
+  pages: async () => [],
 };
 
 const wanted = process.argv.slice(2);
@@ -65,7 +68,11 @@ try {
 } finally {
   await stack.close();
 }
-const all = [...results.values()];
+const all = [...results.values()].map(judged);
 console.table(all);
 writeFileSync(file, `${JSON.stringify({ node: process.version, results: all }, null, 2)}\n`);
 writePages(all);
+for (const problem of silentMisses(all)) {
+  console.error(problem);
+  process.exitCode = 1;
+}

@@ -9,7 +9,6 @@ export interface Result {
   readonly ratio: number;
   /** The lower and the upper quartile of the ratios of single runs, where these are processes of their own. */
   readonly spread?: readonly [number, number];
-  readonly goal: string;
   /** What nobody gets below, where that was measured in the same run. */
   readonly floor?: number;
 }
@@ -17,7 +16,6 @@ export interface Result {
 /** Two ways to do the same thing `times` times. */
 export interface Contest {
   readonly id: string;
-  readonly goal: string;
   /** How often a round does it. Default 200,000. */
   readonly times?: number;
   readonly ours: (times: number) => Promise<void>;
@@ -27,13 +25,7 @@ export interface Contest {
 const rounds = 15;
 
 /** Times both in turns, so that what else the machine does meets both. */
-export async function sideBySide({
-  id,
-  goal,
-  times = 200_000,
-  ours,
-  peer,
-}: Contest): Promise<Result> {
+export async function sideBySide({ id, times = 200_000, ours, peer }: Contest): Promise<Result> {
   const taken: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
   await ours(times);
   await peer(times);
@@ -43,45 +35,45 @@ export async function sideBySide({
   }
   return result({
     id,
-    goal,
     ours: Math.round(median(taken.ours)),
     peer: Math.round(median(taken.peer)),
     unit: "ns",
   });
 }
 
-/** A count of calls, and how many are the goal. */
+/** A count of calls. */
 export function callsOf(
   id: string,
   { ours, peer }: { readonly ours: number; readonly peer: number },
-  goal = 1,
 ): Result {
-  return result({ id, goal: `ours = ${goal}`, ours, peer, unit: "calls" });
+  return result({ id, ours, peer, unit: "calls" });
 }
 
 /** Adds the ratio. A peer of nothing counts as one: JSON has no infinity. */
 export function result(facts: Omit<Result, "ratio">): Result {
-  const { spread, goal, floor, ...rest } = facts;
+  const { spread, floor, ...rest } = facts;
   const { ours, peer } = rest;
   const ratio = rounded(ours / (peer === 0 ? 1 : peer), 3);
-  const others = Object.entries({ spread, goal, floor }).filter(([, value]) => value !== undefined);
-  return { ...rest, ratio, goal, ...Object.fromEntries(others) };
+  const others = Object.entries({ spread, floor }).filter(([, value]) => value !== undefined);
+  return { ...rest, ratio, ...Object.fromEntries(others) };
 }
 
 /** What single runs come to, each of which has a ratio of its own: their median, and its own times. */
 export function resultOfRuns(
-  facts: Pick<Result, "id" | "goal" | "unit">,
-  runs: readonly Pick<Result, "ours" | "peer">[],
+  facts: Pick<Result, "id" | "unit">,
+  runs: readonly Pick<Result, "ours" | "peer" | "floor">[],
   decimals = 0,
 ): Result {
   const ratios = runs.map(({ ours, peer }) => ours / peer);
   // The times of the run whose ratio counts: medians of their own would have another.
   const { ours = Number.NaN, peer = Number.NaN } = runs[ratios.indexOf(median(ratios))] ?? {};
+  const floors = runs.flatMap(({ floor, peer }) => (floor === undefined ? [] : [floor / peer]));
   return result({
     ...facts,
     ours: rounded(ours, decimals),
     peer: rounded(peer, decimals),
     spread: spreadOf(ratios),
+    ...(floors.length > 0 && { floor: rounded(median(floors) * peer, decimals) }),
   });
 }
 

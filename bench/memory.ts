@@ -15,7 +15,6 @@ export async function memoryResults(env: Readonly<Record<string, string>>): Prom
     return [
       result({
         id: "http-memory",
-        goal: "ratio <= 1.1",
         ours: await heapOf(server),
         peer,
         unit: "bytes",

@@ -40,7 +40,6 @@ function invoking(name: string) {
 const results: Result[] = [
   await sideBySide({
     id: "output-check",
-    goal: "ratio <= 1.5",
     times: 20_000,
     ours: invoking("checked"),
     peer: invoking("plain"),

@@ -1,23 +1,28 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { type Result, shownRatio } from "./measure.ts";
+import type { Row } from "./goals.ts";
+import { shownRatio } from "./measure.ts";
 
-const head = "| id | ours | peer | ratio | goal |\n|---|---|---|---|---|\n";
+const head = "| id | ours | peer | ratio | goal | status |\n|---|---|---|---|---|---|\n";
 
 /** Puts the figures into the tables of docs/speed.md, and those of the container into that of docs/container.md. */
-export function writePages(results: readonly Result[]): void {
-  writePage("speed", results);
+export function writePages(rows: readonly Row[]): void {
+  writePage("speed", rows);
   writePage(
     "container",
-    results.filter(({ id }) => id.startsWith("drain-") || id === "http-memory"),
+    rows.filter(({ id }) => id.startsWith("drain-") || id === "http-memory"),
   );
 }
 
-function writePage(name: string, results: readonly Result[]): void {
+function writePage(name: string, rows: readonly Row[]): void {
   const page = new URL(`../docs/${name}.md`, import.meta.url);
-  const rows = results.map(
-    (result) =>
-      `| \`${result.id}\` | ${result.ours} ${result.unit} | ${result.peer} ${result.unit} | ${shownRatio(result)} | ${result.goal} |\n`,
-  );
+  const lines = rows.map((row) => `| ${cellsOf(row).join(" | ")} |\n`);
   const [before = "", after = ""] = readFileSync(page, "utf8").split(head);
-  writeFileSync(page, before + head + rows.join("") + after.replace(/^(?:\|.*\n)+/, ""));
+  writeFileSync(page, before + head + lines.join("") + after.replace(/^(?:\|.*\n)+/, ""));
+}
+
+/** The cells of a row. A row that misses its goal has the reason next to its status. */
+export function cellsOf(row: Row): string[] {
+  const { id, ours, peer, unit, goal, status, missed } = row;
+  const shown = missed === undefined ? status : `${status}: ${missed}`;
+  return [`\`${id}\``, `${ours} ${unit}`, `${peer} ${unit}`, shownRatio(row), goal, shown];
 }

@@ -35,7 +35,7 @@ export async function raceResults(): Promise<Result[]> {
     for (let time = 0; time < times; time += 1) await inOwnApp();
     return times;
   });
-  return [result({ id: "race-orders", goal: "ours >= 100", ours, peer, unit: "per s" })];
+  return [result({ id: "race-orders", ours, peer, unit: "per s" })];
 }
 
 async function inOwnApp(): Promise<void> {

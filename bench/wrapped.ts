@@ -21,14 +21,12 @@ export async function wrappedResults(): Promise<Result[]> {
   return [
     await sideBySide({
       id: "wrapped-no-log",
-      goal: "ratio <= 0.3",
       times: 20_000,
       ours: invoking(lambdaHandler(server, "files.limits.silent"), limitsEvent("silent")),
       peer: invoking(peer(), limitsEvent("silent")),
     }),
     await sideBySide({
       id: "wrapped-one-log",
-      goal: "ratio <= 0.25",
       times: 20_000,
       ours: invoking(lambdaHandler(server, "files.limits.logged"), limitsEvent("logged")),
       peer: invoking(peer({ isLogged: true }), limitsEvent("logged")),
