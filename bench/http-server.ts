@@ -1,4 +1,4 @@
-// One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|fastify> <silent|logged|told|measured>`.
+// One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|floor|fastify|equal> <silent|logged|told|measured>`.
 import { writeSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,6 +8,7 @@ import { destination } from "pino";
 import { Histogram, Registry } from "prom-client";
 import { runContainer } from "../src/hosts/container/index.ts";
 import { measuring, server, telling } from "./feature.ts";
+import { startEqual, startHandwritten } from "./http-equal.ts";
 
 /** What there is of a request beside its answer. */
 interface Kind {
@@ -37,6 +38,8 @@ const starts: Readonly<Record<string, (kind: Kind) => Promise<number>>> = {
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
     return (http.address() as AddressInfo).port; // safe: it listens on a port
   },
+  floor: startHandwritten,
+  equal: ({ isTold }) => startEqual(isTold),
   fastify: async ({ isLogged, isTold, isMeasured }) => {
     const parameters = new DynamoDBProvider({ tableName: "keelson-parameters" });
     const logger = isLogged || isTold ? { stream: destination({ dest: 1, sync: true }) } : false;

@@ -16,33 +16,52 @@ const connections = 32;
  * and alternate, so that what else the machine does meets both. What V8 makes of a server differs from process to process, so
  * each is started ten times; each run has a ratio of its own, whose median counts and whose quartiles are the spread. Fastify,
  * with a request ID, the same configuration read and a pino line, is printed for comparison; it is the peer where each request
- * has a line at its end, or is measured.
+ * has a line at its end, or is measured. `equal` is Fastify with what keelson does for each request besides.
  */
 export async function httpResults(env: Readonly<Record<string, string>>): Promise<Result[]> {
   return [
-    await contest("http-no-log", "silent", "ratio <= 1.2", env),
-    await contest("http-one-log", "logged", "ratio <= 1.4", env),
-    await contest("request-line", "told", "ratio <= 1", env, "fastify"),
-    await contest("metrics-on-http", "measured", "ratio <= 1.2", env, "fastify"),
+    await contest("http-no-log", "silent", env, { floor: "floor", shown: "fastify" }),
+    await contest("http-one-log", "logged", env, { shown: "fastify" }),
+    await contest("request-line", "told", env, { peer: "fastify" }),
+    await contest("metrics-on-http", "measured", env, { peer: "fastify" }),
+    await contest("http-equal", "silent", env, { peer: "equal" }),
+    await contest("http-equal-line", "told", env, { peer: "equal" }),
   ];
+}
+
+/** The servers beside ours, by their names in `http-server.ts`. */
+interface Others {
+  /** Default: `node:http`. */
+  readonly peer?: "bare" | "fastify" | "equal";
+  /** Its ratio becomes the floor. */
+  readonly floor?: "floor";
+  /** Its ratio is printed. */
+  readonly shown?: "fastify";
 }
 
 async function contest(
   id: string,
   kind: string,
-  goal: string,
   env: Readonly<Record<string, string>>,
-  peerName: "bare" | "fastify" = "bare",
+  { peer = "bare", floor, shown }: Others,
 ): Promise<Result> {
-  const taken: { readonly ours: number; readonly peer: number; readonly fastify: number }[] = [];
-  const names = peerName === "bare" ? ["ours", "bare", "fastify"] : ["ours", "fastify"];
+  const names = ["ours", peer, ...[floor, shown].filter((name) => name !== undefined)];
+  const taken: Readonly<Record<string, number>>[] = [];
   for (let run = 0; run < runs; run++) {
-    const [ours = 0, peer = 0, fastify = peer] = await runOf(names, kind, env);
-    taken.push({ ours, peer, fastify });
+    const times = await runOf(names, kind, env);
+    taken.push(Object.fromEntries(names.map((name, index) => [name, times[index] ?? Number.NaN])));
   }
-  const fastify = median(taken.map((run) => run.fastify / run.peer));
-  if (peerName === "bare") console.log(`${id}: Fastify ${rounded(fastify, 3)} of node:http`);
-  return resultOfRuns({ id, goal, unit: "us" }, taken, 2);
+  const timeOf = (run: Readonly<Record<string, number>>, name: string) => run[name] ?? Number.NaN;
+  if (shown !== undefined) {
+    const ratios = taken.map((run) => timeOf(run, shown) / timeOf(run, peer));
+    console.log(`${id}: ${shown} ${rounded(median(ratios), 3)} of ${peer}`);
+  }
+  const times = taken.map((run) => ({
+    ours: timeOf(run, "ours"),
+    peer: timeOf(run, peer),
+    ...(floor !== undefined && { floor: timeOf(run, floor) }),
+  }));
+  return resultOfRuns({ id, unit: "us" }, times, 2);
 }
 
 /** The medians of a run of some servers, in microseconds of CPU time a request. */
