@@ -17,13 +17,14 @@ afterEach(closeAll);
 test("closes an idle HTTP/2 session after a request that outlived keepAliveTimeoutMs", async () => {
   const { port, connections, said } = await serveBounded({
     tls,
-    keepAliveTimeoutMs: 100,
-    writeTimeoutMs: 400,
+    keepAliveTimeoutMs: 1_000, // idle sessions close after it, so a request has to arrive before
+    writeTimeoutMs: 1_500,
   });
-  const sessions = await Promise.all(
-    Array.from({ length: 5 }, () => http2Client(port, { settings: { initialWindowSize: 0 } })),
-  );
-  for (const session of sessions) session.request({ ":path": "/text" }).on("error", () => {});
+  const stall = async () => {
+    const session = await http2Client(port, { settings: { initialWindowSize: 0 } });
+    session.request({ ":path": "/text" }).on("error", () => {});
+  };
+  await Promise.all([1, 2, 3, 4, 5].map(stall));
   await expect.poll(() => said("response.stalled").length).toBe(5);
 
   await expect.poll(() => connections.known.size).toBe(0);
@@ -32,12 +33,12 @@ test("closes an idle HTTP/2 session after a request that outlived keepAliveTimeo
 test("closes an idle HTTP/2 session after a slow handler has answered", async () => {
   const { port, connections, probe, runtime } = await serveBounded({
     tls,
-    keepAliveTimeoutMs: 100,
+    keepAliveTimeoutMs: 1_000,
   });
   const session = await http2Client(port);
   const stream = session.request({ ":path": "/held/a" });
   const sinceMs = performance.now();
-  await expect.poll(() => probe.began === 1 && performance.now() - sinceMs > 300).toBe(true);
+  await expect.poll(() => probe.began === 1 && performance.now() - sinceMs > 1_500).toBe(true);
   probe.letGo();
   expect((await stream.toArray()).join("")).toBe('{"name":"a"}');
   expect(runtime.lifecycle.draining.aborted).toBe(false);
@@ -46,7 +47,7 @@ test("closes an idle HTTP/2 session after a slow handler has answered", async ()
 });
 
 test("closes an idle HTTP/2 session whose client keeps its side of the connection open", async () => {
-  const { port, connections, probe } = await serveBounded({ tls, keepAliveTimeoutMs: 100 });
+  const { port, connections, probe } = await serveBounded({ tls, keepAliveTimeoutMs: 1_000 });
   probe.letGo();
   const options = { port, host: "localhost", ca: cert, ALPNProtocols: ["h2"], allowHalfOpen: true }; // which the types do not know
   const socket = connectTls(options);
