@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { runCommand } from "../command.ts";
 
@@ -17,21 +17,46 @@ async function scriptFor(shell: string) {
   return out.join("\n");
 }
 
-/** Completes the last of `words` in a real bash. */
-async function completed(...words: string[]) {
-  const script = `${await scriptFor("bash")}
+/** Ways to complete the last of `words` in a real shell. What stands in for zsh's completion system prints the words offered. */
+const shells: Readonly<Record<string, (script: string, words: readonly string[]) => string[]>> = {
+  bash: (script, words) => [
+    "--norc",
+    "-c",
+    `${script}
 COMP_WORDS=(${words.map((word) => JSON.stringify(word)).join(" ")})
 COMP_CWORD=${words.length - 1}
 _keelson
-printf "%s\\n" "\${COMPREPLY[@]}"`;
-  const printed = execFileSync("bash", ["--norc", "-c", script], { encoding: "utf8" });
-  return printed.split("\n").filter(Boolean);
-}
+printf "%s\\n" "\${COMPREPLY[@]}"`,
+  ],
+  zsh: (script, words) => [
+    "-f",
+    "-c",
+    `compdef() { : }
+_files() { : }
+compadd() { shift; offer "$@" }
+_describe() { offer "\${(@)\${(P@)2}%%:*}" }
+offer() { print -l -- "\${(@M)@:#\${words[CURRENT]}*}" }
+${script}
+words=(${words.map((word) => JSON.stringify(word)).join(" ")})
+CURRENT=${words.length}
+_keelson`,
+  ],
+  fish: (script, words) => [
+    "--no-config",
+    "-c",
+    `${script}
+complete -C '${words.join(" ")}' | string split --fields 1 \\t | string match --invert package.json`,
+  ],
+};
+// zsh and fish are tested where they are installed. bash is on every machine of CI.
+const installed = Object.keys(shells).filter(
+  (shell) => shell === "bash" || spawnSync(shell, ["--version"]).status === 0,
+);
 
-test.skipIf(process.platform === "win32").each<[string[], string[]]>([
+const cases: readonly (readonly [readonly string[], readonly string[]])[] = [
   [
     ["keelson", "o"],
-    ["outbox", "openapi"],
+    ["openapi", "outbox"],
   ],
   [
     ["keelson", "--"],
@@ -45,8 +70,19 @@ test.skipIf(process.platform === "win32").each<[string[], string[]]>([
   [["keelson", "doctor", "--j"], ["--json"]],
   [["keelson", "doctor", "package.j"], []],
   [["keelson", "init", "--no"], ["--no-install"]],
-])("bash completes %j", async (words, names) => {
-  expect((await completed(...words)).sort()).toEqual([...names].sort());
+  [["keelson", "tenant", "create", "steps", "--fo"], ["--force"]],
+];
+
+test
+  .skipIf(process.platform === "win32")
+  .each(
+    installed.flatMap((shell) => cases.map(([words, names]) => [shell, words, names] as const)),
+  )("%s completes %j", async (shell, words, names) => {
+  const args = shells[shell]?.(await scriptFor(shell), words) ?? [];
+  const { stdout, stderr } = spawnSync(shell, args, { encoding: "utf8" });
+
+  expect(stderr).toBe("");
+  expect(stdout.split("\n").filter(Boolean).sort()).toEqual([...names]);
 });
 
 test("bash itself completes files, and takes no command for a folder of the same name", async () => {
@@ -61,6 +97,6 @@ test("zsh and fish get commands with their summaries, actions and options", asyn
   expect(zsh).toMatch(/'contract:locks a server'\\''s contract/);
   const fish = await scriptFor("fish");
   expect(fish).toContain("-f -a doctor -d 'checks the resources of a server'");
-  expect(fish).toContain("not __fish_seen_subcommand_from list resolve' -f -a 'list resolve'");
-  expect(fish).toContain("'__fish_seen_subcommand_from doctor' -l json");
+  expect(fish).toContain("-n '__keelson_at 2 steps' -f -a 'list resolve'");
+  expect(fish).toContain("-n '__keelson_in doctor' -l json");
 });

@@ -80,7 +80,9 @@ complete -o bashdefault -o default -F _keelson keelson`;
 }
 
 function zsh(words: readonly CommandWords[]): string {
-  const described = words.map(({ name, summary }) => `    '${name}:${quoted(summary)}'`);
+  const described = words.map(
+    ({ name, summary }) => `    '${name}:${quoted(summary.replaceAll(":", "\\:"))}'`,
+  );
   const cases = words.map(
     ({ name, actions, options }) =>
       `    ${name}) actions=(${actions.join(" ")}); options=(${options.join(" ")}) ;;`,
@@ -92,7 +94,9 @@ ${described.join("\n")}
     'help:prints the help of a command'
   )
   if (( CURRENT == 2 )); then
-    _describe command names
+    if [[ "\${words[2]}" == -* ]]; then compadd -- --help --version
+    else _describe command names
+    fi
     return
   fi
   case "\${words[2]}" in
@@ -107,20 +111,32 @@ ${cases.join("\n")}
 compdef _keelson keelson`;
 }
 
+/** Conditions count words, because an argument may have the name of a command. */
 function fish(words: readonly CommandWords[]): string {
-  const first = "complete -c keelson -n __fish_use_subcommand";
-  const lines = words.flatMap(({ name, summary, actions, options }) => {
-    const after = `complete -c keelson -n '__fish_seen_subcommand_from ${name}'`;
-    const noAction = `complete -c keelson -n '__fish_seen_subcommand_from ${name}; and not __fish_seen_subcommand_from ${actions.join(" ")}'`;
-    return [
-      `${first} -f -a ${name} -d '${quoted(summary)}'`,
-      ...(actions.length === 0 ? [] : [`${noAction} -f -a '${actions.join(" ")}'`]),
-      ...options.map((option) => `${after} -l ${option.slice(2)}`),
-    ];
-  });
+  const first = "complete -c keelson -n '__keelson_at 1'";
+  const lines = words.flatMap(({ name, summary, actions, options }) => [
+    `${first} -f -a ${name} -d '${quoted(summary)}'`,
+    ...(actions.length === 0
+      ? []
+      : [`complete -c keelson -n '__keelson_at 2 ${name}' -f -a '${actions.join(" ")}'`]),
+    ...options.map(
+      (option) => `complete -c keelson -n '__keelson_in ${name}' -l ${option.slice(2)}`,
+    ),
+  ]);
   return [
+    `# Whether $argv[1] words precede the one to complete, of which the second is $argv[2].
+function __keelson_at
+  set -l words (commandline -opc | string match --invert --regex '^\\w+=')
+  test (count $words) -eq $argv[1]; and test "$words[2]" = "$argv[2]"
+end
+function __keelson_in
+  set -l words (commandline -opc | string match --invert --regex '^\\w+=')
+  test "$words[2]" = "$argv[1]"
+end`,
+    `${first} -f -l help`,
+    `${first} -f -l version`,
     `${first} -f -a help -d 'prints the help of a command'`,
-    `complete -c keelson -n '__fish_seen_subcommand_from help' -f -a '${namesOf(words)}'`,
+    `complete -c keelson -n '__keelson_at 2 help' -f -a '${namesOf(words)}'`,
     ...lines,
   ].join("\n");
 }
@@ -131,5 +147,5 @@ function namesOf(words: readonly CommandWords[]): string {
 
 /** For single quotes in zsh and fish. */
 function quoted(text: string): string {
-  return text.replaceAll("'", "'\\''").replaceAll(":", "\\:");
+  return text.replaceAll("'", "'\\''");
 }
