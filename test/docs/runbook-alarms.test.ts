@@ -41,6 +41,9 @@ for (const [options, server] of [
   }
 }
 
+/** A row of docs/runbook.md: the names of alarms, and their page. */
+const rowOfAlarms = /^\| (`[^|]*) \| \[[^\]]*\]\(runbook\/([\w-]+)\.md\) \|$/gm;
+
 function pageOf(description: string): string | undefined {
   const [, page] = /^[A-Z][^.;]*\. See (\S+)\.md$/.exec(description) ?? [];
   return page?.startsWith(runbookAddress) ? page.slice(runbookAddress.length) : undefined;
@@ -70,6 +73,17 @@ test("each alarm that a page names exists", () => {
 test("docs/alarms.md leads from each alarm to the page of its description first", () => {
   for (const [name, pages] of rowsOfAlarms())
     expect(pages[0], name).toBe(pageOf(alarms.get(name) ?? ""));
+});
+
+test("docs/runbook.md leads from each alarm to the page of its description", () => {
+  const [, section = ""] = textOf("docs/runbook.md").split("\n## Alarms\n");
+  const rows = [...(section.split("\n## ")[0] ?? "").matchAll(rowOfAlarms)].flatMap(
+    ([, names = "", page]) => namesIn(names).map((name) => [name, page] as const),
+  );
+
+  expect(rows.sort()).toEqual(
+    [...alarms].map(([name, description]) => [name, pageOf(description)] as const).sort(),
+  );
 });
 
 test("the address leads into docs/ of the installed package, which contains docs/", () => {
@@ -105,7 +119,11 @@ function rowsOfAlarms(): ReadonlyMap<string, readonly string[]> {
   return new Map(
     rows.flatMap(([, names = "", links = ""]) => {
       const pages = [...links.matchAll(/\(runbook\/([\w-]+)\.md\)/g)].map(([, page = ""]) => page);
-      return [...names.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => [name, pages] as const);
+      return namesIn(names).map((name) => [name, pages] as const);
     }),
   );
+}
+
+function namesIn(cell: string): readonly string[] {
+  return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
 }

@@ -82,6 +82,34 @@ test.each([...commands.keys()].filter((command) => !shortened.test(command)))(
   },
 );
 
+test("a word in capitals is a placeholder that docs/runbook.md explains, and examples do not stand in for one", () => {
+  const [, section = ""] = textOf("docs/runbook.md").split("\n## Placeholders\n");
+  const rows = [...(section.split("\n## ")[0] ?? "").matchAll(/^\| (`[^|]*) \|/gm)];
+  const explained = rows.flatMap(([, cell = ""]) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name),
+  );
+  const code = pages.flatMap(({ text, blocks }) => [
+    ...blocks.map((block) => block.code),
+    ...[...text.replaceAll(/^(`{3,})[\s\S]*?^\1$/gm, "").matchAll(/`([^`\n]+)`/g)].map(
+      ([, inline = ""]) => inline,
+    ),
+  ]);
+  const used = new Set(
+    code.flatMap((each) => [...each.matchAll(capitals)].map(([word]) => word)).filter(isNoName),
+  );
+
+  expect([...used].sort()).toEqual([...explained].sort());
+  for (const each of pages.flatMap(({ blocks }) => blocks.map((block) => block.code)))
+    expect(each).not.toMatch(/\bacme\b|my-app|[\da-f]{8}-[\da-f]{4}|key_[\da-f]|keelson-\w/);
+});
+
+const capitals = /(?<![\w])[A-Z][A-Z_]{2,}(?!\w)/g;
+
+/** Methods of HTTP, a word of the AWS CLI, an option's unit, and environment variables have capitals too. */
+function isNoName(word: string): boolean {
+  return !/^(?:GET|POST|PUT|PATCH|DELETE|CAPABILITY_IAM|KEELSON_\w+|OK)$/.test(word);
+}
+
 function fileOf(word: string): string {
   if (word.endsWith(".json")) return join(root, "infra/generated/all-dev.json");
   return join(folder, /\.[jt]s$/.test(word) ? "broken.mjs" : word.replaceAll("/", "-"));
