@@ -1,7 +1,6 @@
-// Builds dist/ from src/: the TypeScript compiler writes beside it, then each file takes the place of the one before. So
-// whatever imports from dist/ meanwhile finds every file, whole, and so does another build; one that fails changes nothing.
-// Of the declarations it keeps those that an entry point reaches, and no code of modules of types alone: the others would only
-// weigh.
+// Builds dist/ from src/. The TypeScript compiler writes into another folder, then each file replaces its predecessor. A process
+// that imports from dist/ during the build finds every file complete, like another build. A build that fails does not
+// change dist/. To save space, dist/ contains only declarations that an entry point reaches, and no code of modules with only types.
 import { spawnSync } from "node:child_process";
 import {
   mkdirSync,
@@ -26,7 +25,7 @@ const tsc = join(
 );
 const biome = createRequire(import.meta.url).resolve("@biomejs/biome/bin/biome");
 const prefix = ".dist-";
-/** Of a build that was killed. */
+/** Age of a folder whose build was killed. */
 const leftOverMs = 600_000;
 
 for (const name of readdirSync(root).filter((name) => name.startsWith(prefix))) {
@@ -51,7 +50,7 @@ try {
   rmSync(built, { recursive: true, force: true });
 }
 
-/** Removes the declarations that nobody can import: those that no entry point's own lead to. */
+/** Removes declarations that cannot be imported, because no entry point leads to them. */
 function removeUnreached(folder) {
   const { exports = {} } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const reached = new Set();
@@ -70,7 +69,7 @@ function removeUnreached(folder) {
   }
 }
 
-/** Removes from the code what the declarations document: it would be read at every start, and weigh. */
+/** Removes comments from the code, which every start would read. The declarations keep them. */
 function removeDocumentation(folder) {
   for (const name of filesOf(folder).filter((file) => file.endsWith(".js"))) {
     const path = join(folder, name);
@@ -81,7 +80,7 @@ function removeDocumentation(folder) {
   }
 }
 
-/** Removes the code of modules that declare types alone, where no other code and no entry point asks for it. */
+/** Removes the code of modules that declare only types, unless other code or an entry point imports it. */
 function removeCodeOfTypes(folder) {
   const { exports = {} } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const code = filesOf(folder).filter((file) => file.endsWith(".js"));
@@ -102,8 +101,8 @@ function removeCodeOfTypes(folder) {
 }
 
 /**
- * Lets the types of an optional package be missing: what is made of them is `any` then, where a check of declarations
- * (`skipLibCheck: false`) would fail for whoever imports `keelson/middy`.
+ * Makes the types of an optional package optional. Without the package, types that use them are `any`; otherwise a check of
+ * declarations (`skipLibCheck: false`) would fail in projects that import `keelson/middy`.
  */
 function markOptional(folder) {
   for (const name of filesOf(folder).filter((file) => /^hosts\/claim-layer.*\.d\.ts$/.test(file))) {
@@ -128,7 +127,7 @@ function indentByTabs(folder) {
   if (status !== 0) throw new Error(`the code could not be formatted: ${stdout}${stderr}`);
 }
 
-/** Makes a folder hold the files of another: what is new comes first, what is gone goes last, what is the same stays. */
+/** Makes a folder equal to another: first adds new files, last deletes old ones, and leaves equal files unchanged. */
 async function replace(folder, fresh) {
   mkdirSync(folder, { recursive: true });
   const names = filesOf(fresh);
@@ -163,7 +162,7 @@ function isSame(one, other) {
   }
 }
 
-/** On Windows a file that somebody reads at this moment cannot be replaced; and another build may take the folder away. */
+/** On Windows, a file that a process is reading cannot be replaced; and another build may delete the folder. */
 async function move(from, to) {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -182,6 +181,6 @@ function removeEmpty(folder, name) {
   try {
     for (let at = name; at !== "."; at = dirname(at)) rmdirSync(join(folder, at));
   } catch {
-    // There is something in it, or it is gone already.
+    // It is not empty, or another build has deleted it.
   }
 }

@@ -1,24 +1,24 @@
-// V8's compile cache of a bundle, made by the Node that is going to run it: `npm run package -- --compile-cache <node>`.
+// V8's compile cache of a bundle, written by the version of Node that will run the bundle: `npm run package -- --compile-cache <node>`.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-/** Lambda starts Node with it, and V8 takes no cache that was made with other flags. */
+/** Lambda starts Node with this flag, and V8 rejects a cache that was written with other flags. */
 const flags = ["--expose-gc"];
 
 /**
- * Writes the folder `compile-cache` into the directory of a bundle. The name of what is in it holds Node's version, the
- * architecture, V8 with its flags, and the user: any other process finds nothing there, and compiles as it would without.
+ * Writes the folder `compile-cache` into the directory of a bundle. Names in it contain Node's version, the architecture, V8
+ * with its flags, and the user. A process that differs in one of these does not find the cache, and compiles the bundle itself.
  *
  * @param node - the program of the target runtime.
- * @param architecture - of the target, as `process.arch` says it.
+ * @param architecture - the value of `process.arch` in the target.
  * @param user - the ID of the user that runs the function.
- * @throws Error where the program does not run here, is for another architecture, or makes nothing.
+ * @throws Error if the program does not run here, is for another architecture, or does not write a cache.
  */
 export function makeCompileCache({ directory, node, architecture, user, say }) {
   const folder = join(directory, "compile-cache");
   rmSync(folder, { recursive: true, force: true });
-  // They change what V8 compiles and keeps, for whoever packages.
+  // Set in the packaging shell, these variables would change the files that V8 compiles and keeps.
   const {
     NODE_OPTIONS: _options,
     NODE_V8_COVERAGE: _coverage,
@@ -44,7 +44,8 @@ export function makeCompileCache({ directory, node, architecture, user, say }) {
     );
   const [made] = existsSync(folder) ? readdirSync(folder) : [];
   const [, version, arch, tag] = /^(v[\d.]+)-(\w+)-(\w+)-\d+$/.exec(made ?? "") ?? [];
-  if (tag === undefined) throw new Error(`${node} makes no compile cache: ${stdout}${stderr}`);
+  if (tag === undefined)
+    throw new Error(`${node} does not write a compile cache: ${stdout}${stderr}`);
   if (arch !== architecture) {
     throw new Error(
       `${node} is for ${arch}, and the functions for ${architecture}: pass the Node of their runtime`,
@@ -54,7 +55,7 @@ export function makeCompileCache({ directory, node, architecture, user, say }) {
   say(`compile cache of Node ${version} for ${arch} and user ${user}`);
 }
 
-/** What a cold start reads. It only declares: a function that is loaded opens nothing. */
+/** The modules that a cold start reads. They only declare: loading a function does not open a connection. */
 const load = `
 import { readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";

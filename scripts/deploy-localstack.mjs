@@ -1,4 +1,4 @@
-// Makes the packaged stack in a LocalStack, but for what it lacks: functions and the API in front of them.
+// Creates the packaged stack in a LocalStack, without the resources that LocalStack lacks: functions and their API.
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { parametersOf, prefixOf } from "./package-sample.mjs";
@@ -6,7 +6,7 @@ import { parametersOf, prefixOf } from "./package-sample.mjs";
 const lacking = /^AWS::(Lambda|ApiGatewayV2)::/;
 const timeoutMs = 120_000;
 
-/** What an application is told to find its way into a LocalStack. */
+/** Variables that point an application at a LocalStack. */
 export function localStackVariables(endpoint) {
   return {
     AWS_ENDPOINT_URL: endpoint,
@@ -16,14 +16,14 @@ export function localStackVariables(endpoint) {
   };
 }
 
-/** The template without the resources of types that LocalStack lacks, and without whatever refers to one of them. */
+/** The template without resources of types that LocalStack lacks, and without resources that refer to one of these. */
 export function templateFor(template) {
   const resources = { ...template.Resources };
   const leftOut = Object.keys(resources).filter((name) => lacking.test(resources[name].Type));
   for (const name of leftOut) {
     delete resources[name];
     for (const [other, resource] of Object.entries(resources)) {
-      if (refersTo(resource, name) && !leftOut.includes(other)) leftOut.push(other); // walked as well, as it is
+      if (refersTo(resource, name) && !leftOut.includes(other)) leftOut.push(other); // reached by the outer loop
     }
   }
   const outputs = Object.entries(template.Outputs).filter(
@@ -36,11 +36,11 @@ export function templateFor(template) {
 }
 
 /**
- * Makes the stack of a stage, where it is not there.
+ * Creates the stack of a stage if it does not exist.
  *
  * @param file - the packaged template.
- * @returns the variables that point the sample at the stack's tables, queues and bus: those of its functions.
- * @throws Error naming each resource that could not be made.
+ * @returns the variables of the stack's functions, which point the sample at its tables, queues and bus.
+ * @throws Error naming each resource that could not be created.
  */
 export async function deployToLocalStack(endpoint, { stage, file }, say) {
   const began = performance.now();
@@ -51,12 +51,12 @@ export async function deployToLocalStack(endpoint, { stage, file }, say) {
     NamePrefix: stackName,
     ParametersPath: parametersOf(stage),
     DeletionProtection: "false",
-    CodeBucket: "none", // of functions, which are left out
+    CodeBucket: "none", // only functions use it, which are left out
     CodeKey: "none",
   };
   const stack = { endpoint, stackName };
   const isNew = await create(stack, template, parameters);
-  if (!isNew) say(`the stack ${stackName} is there already, and left as it is`);
+  if (!isNew) say(`the stack ${stackName} exists, and stays unchanged`);
   const resources = await whenMade(stack);
   if (isNew) {
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
@@ -86,7 +86,7 @@ async function create(stack, template, parameters) {
   }
 }
 
-/** What only people read. */
+/** Members that CloudFormation does not use. */
 const texts = ["Sid", "Description", "AlarmDescription", "ConstraintDescription"];
 
 /** A template that is sent, not read from a bucket, has at most 51,200 bytes. */
@@ -94,7 +94,7 @@ function withoutTexts(name, value) {
   return texts.includes(name) ? undefined : value;
 }
 
-/** The names of what was made, by logical IDs. */
+/** The names of the created resources, by logical ID. */
 async function whenMade(stack) {
   const until = performance.now() + timeoutMs;
   for (;;) {
@@ -121,7 +121,7 @@ async function whenMade(stack) {
   }
 }
 
-/** Calls CloudFormation by its own protocol: its SDK is not one of the repository's packages. */
+/** Calls CloudFormation without its SDK, which is not one of the repository's packages. */
 async function cloudFormation({ endpoint, stackName }, action, parameters = {}) {
   const scope =
     "Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0";
@@ -146,7 +146,7 @@ function valuesOf(text, name) {
   );
 }
 
-/** The environment of the functions, with the names of what was made; what only AWS can fill in is left out. */
+/** The environment of the functions, with the names of the created resources, but without values that only AWS has. */
 function variablesOf({ Resources }, made, parameters) {
   const { Variables } = Resources.HttpLambdaFunction.Properties.Environment;
   const entries = Object.entries(Variables).map(([name, value]) => [

@@ -1,5 +1,5 @@
-// `npm run deploy -- --stage dev`: packages, makes the key ring where there is none, uploads the archive, and deploys the
-// template with the AWS CLI. The account is the environment's; AWS_ENDPOINT_URL names an emulator.
+// `npm run deploy -- --stage dev`: packages, creates the key ring if it does not exist, uploads the archive, and deploys the
+// template with the AWS CLI. The environment determines the account; AWS_ENDPOINT_URL names an emulator.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ try {
     options: { ...packageOptions, region, bucket: { type: "string" } },
   });
   process.env.AWS_REGION = values.region;
-  process.env.AWS_DEFAULT_REGION = values.region; // the CLI's version 1 knows no other
+  process.env.AWS_DEFAULT_REGION = values.region; // version 1 of the CLI reads only this one
   await deploy(values);
   say(`deployed after ${((performance.now() - began) / 1000).toFixed(1)} s`);
 } catch (error) {
@@ -47,7 +47,7 @@ async function deploy({ bucket = bucketOfAccount(), ...values }) {
     ...Object.entries({ ...parametersFor(stage), ...names }).map((pair) => pair.join("=")),
     ...param,
   ];
-  const place = ["--template-file", template, "--s3-bucket", bucket, "--s3-prefix", stack]; // more than a call takes
+  const place = ["--template-file", template, "--s3-bucket", bucket, "--s3-prefix", stack]; // larger than a call may be
   const allowed = ["--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset"];
   run([
     "cloudformation",
@@ -74,24 +74,24 @@ async function deploy({ bucket = bucketOfAccount(), ...values }) {
   );
 }
 
-/** What infra/parameters.json has for every stage, and for this one. */
+/** Parameters of infra/parameters.json for every stage, and for this one. */
 function parametersFor(stage) {
   const all = JSON.parse(readFileSync(join(root, "infra", "parameters.json"), "utf8"));
   return { ...all.every, ...all[stage] };
 }
 
-/** One bucket an account and a region, for the code of all stages. */
+/** One bucket per account and region, for the code of all stages. */
 function bucketOfAccount() {
   const account = run(["sts", "get-caller-identity", "--query", "Account", "--output", "text"]);
   return `keelson-files-code-${account}-${process.env.AWS_REGION}`;
 }
 
-/** CloudFormation makes no SecureString, and without the ring the functions answer 503. */
+/** CloudFormation cannot create a SecureString, and without the ring the functions answer 503. */
 function keyRing(parameter) {
   const isThere = () => keelson(["key-ring", "list", "--parameter", parameter]);
   try {
     isThere();
-    say(`the key ring ${parameter} is there`);
+    say(`the key ring ${parameter} exists`);
   } catch (error) {
     if (!/there is no parameter/.test(error.message)) throw error;
     keelson(["key-ring", "create", "--parameter", parameter]);

@@ -1,4 +1,4 @@
-// Installs a package of its own of this repository: `npm ci` of the repository stays small without it.
+// Installs a separate package of this repository, so that `npm ci` of the repository itself stays small.
 import { spawnSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -6,19 +6,19 @@ import { join } from "node:path";
 const root = join(import.meta.dirname, "..");
 
 /**
- * Installs what the folder's package-lock.json names, where that has not been done.
+ * Installs the packages of the folder's package-lock.json, unless they are installed.
  *
  * @param folder - relative to the root of the repository.
- * @throws Error where npm fails.
+ * @throws Error if npm fails.
  */
 export function installPackage(folder, say) {
   const path = join(root, folder);
   const installed = join(path, "node_modules", ".package-lock.json");
   const lock = statSync(join(path, "package-lock.json"));
   if (existsSync(installed) && statSync(installed).mtimeMs >= lock.mtimeMs) return;
-  say(`installing ${folder}/, a package of its own`);
+  say(`installing ${folder}/, a separate package`);
   const began = performance.now();
-  // None of it needs an install script.
+  // These packages do not need install scripts.
   const args = ["ci", "--prefix", path, "--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
   const { status } = spawnSync("npm", args, {
     cwd: root,

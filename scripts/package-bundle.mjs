@@ -6,26 +6,26 @@ import { rolldownPlugin } from "../src/tools/bundle/index.ts";
 
 const root = join(import.meta.dirname, "..");
 
-/** Where the bundle goes. */
+/** The folder of the bundle. */
 export const bundleDirectory = join(root, "infra/dist");
 
-/** What a cold start reads, and what the archive holds, in bytes; somewhat above what they are, so that growth is seen. */
+/** Bytes that a cold start reads, and bytes of the archive: slightly above the current sizes, so that growth is noticed. */
 const budgets = {
   "read at start, without SDK and zod": 90_400,
   "read at start": 369_000,
   "all of it": 1_368_000,
 };
 
-/** What is no code of the sample and keelson's. */
+/** Code that belongs neither to the sample nor to keelson. */
 const groups = [
   { name: "zod", pattern: /node_modules\/zod\// },
   { name: "sdk", pattern: /node_modules\/(?:@aws-sdk|@smithy|mnemonist|obliterator)\// },
 ];
 
 /**
- * One bundle for all functions: they run the same server. The SDK is bundled: the version that was tested is the one that
- * runs, whatever the runtime of the day has, and a file with what is used of it is read faster than the runtime's folder.
- * Names are not kept, which would cost 40 KB: the errors of keelson and of the SDK say theirs.
+ * Makes one bundle for all functions, which run the same server. It contains the SDK, so the tested version runs regardless of
+ * the runtime's own, and one file with the used parts is read faster than the runtime's folder. Names are not kept, which would
+ * cost 40 KB: errors of keelson and of the SDK have their own names.
  *
  * @returns the sizes, in bytes, by the names of the budgets.
  * @throws Error naming each budget that is exceeded.
@@ -38,7 +38,7 @@ export async function bundle(say) {
     logLevel: "warn",
   });
   rmSync(bundleDirectory, { recursive: true, force: true });
-  // Not in the archive, which it would triple: they stay here, for whoever reads a stack trace.
+  // Not in the archive, whose size they would triple. They stay here, to read stack traces with.
   const { output: files } = await build.write({ dir: bundleDirectory, sourcemap: "hidden" });
   const start = new Set(readAtStart(files).flatMap(({ moduleIds }) => moduleIds));
   const { output: apart } = await build.generate({
@@ -59,7 +59,7 @@ export async function bundle(say) {
       ([name, budget]) => `${name}: ${kilobytes(sizes[name])}, more than ${kilobytes(budget)}`,
     );
     throw new Error(
-      `the bundle is larger than its budget: ${reasons.join("; ")}; look what has come in, or raise the budget in scripts/package-bundle.mjs`,
+      `the bundle is larger than its budget: ${reasons.join("; ")}; find the code that was added, or raise the budget in scripts/package-bundle.mjs`,
     );
   }
   return sizes;
@@ -79,7 +79,7 @@ function sizesOf(files, apart) {
   };
 }
 
-/** The entry, and what it imports. */
+/** The entry and its imports. */
 function readAtStart(files) {
   const byName = new Map(files.map((file) => [file.fileName, file]));
   const read = new Set(files.filter(({ isEntry }) => isEntry));

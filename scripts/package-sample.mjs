@@ -8,15 +8,15 @@ import { bundle, bundleDirectory } from "./package-bundle.mjs";
 import { zip } from "./zip.mjs";
 
 const root = join(import.meta.dirname, "..");
-/** Where both go. */
+/** The folder of both. */
 export const packageDirectory = join(".keelson", "package");
-/** Who runs the functions in Lambda's runtimes for Node. */
+/** The user that runs the functions in Lambda's runtimes for Node. */
 const lambdaUser = "993";
-/** An upload of some seconds over a slow line; what Lambda takes in one go ends at 50 MB. */
+/** An upload of some seconds over a slow line; Lambda accepts at most 50 MB in one upload. */
 const largestArchive = 600_000;
 const server = "examples/files/server.ts";
 
-/** What `npm run package` takes, and `npm run deploy` as well. */
+/** Options of `npm run package` and `npm run deploy`. */
 export const packageOptions = {
   stage: { type: "string", default: "dev" },
   shape: { type: "string", default: "one" },
@@ -26,15 +26,15 @@ export const packageOptions = {
   "compile-cache-user": { type: "string", default: lambdaUser },
 };
 
-/** What names begin with, in a stage. */
+/** The prefix of a stage's names. */
 export const prefixOf = (stage) => `keelson-files-${stage}`;
-/** Where a stage has its overrides and its key ring in SSM. */
+/** The path in SSM of a stage's overrides and key ring. */
 export const parametersOf = (stage) => `/keelson-files/${stage}`;
 
 /**
- * Packages the sample, and holds the template against the server and the bundle.
+ * Packages the sample, and compares the template with the server and the bundle.
  *
- * @returns the paths of `code.zip` and `all-<stage>.json`, and the archive's key, which changes with the code alone.
+ * @returns the paths of `code.zip` and `all-<stage>.json`, and the archive's key, which changes only with the code.
  * @throws Error naming what failed.
  */
 export async function packageSample({ stage, shape, param, package: directory, ...cache }, say) {
@@ -82,8 +82,8 @@ export async function packageSample({ stage, shape, param, package: directory, .
 /**
  * Runs a command of keelson.
  *
- * @returns what it printed.
- * @throws Error with what it complained of.
+ * @returns its output.
+ * @throws Error with its error output.
  */
 export function keelson(args, env = {}) {
   const options = { cwd: root, encoding: "utf8", env: { ...process.env, ...env } };

@@ -1,4 +1,4 @@
-// `npm run release -- minor`: makes the commit and the tag of a release. A failure leaves the checkout as it was.
+// `npm run release -- minor`: makes the commit and the tag of a release. A failure leaves the checkout unchanged.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

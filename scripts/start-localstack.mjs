@@ -1,4 +1,4 @@
-// `npm run start:localstack`: the packaged stack in a LocalStack, and the sample's container on it, by environment alone.
+// `npm run start:localstack`: the packaged stack in a LocalStack, and the sample's container on it, configured only by its environment.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { deployToLocalStack } from "./deploy-localstack.mjs";

@@ -1,5 +1,5 @@
-// Counts how long the way through the house is: which files of dist/ a request, a message or a signal enters, and how often it
-// changes folders on its way. `npm run walks -- --help` says how it is asked.
+// Counts the files of dist/ that a request, a message or a signal goes through, and how often it changes folders on its way.
+// `npm run walks -- --help` lists the options.
 import { execFileSync, fork } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,13 +11,13 @@ import { measure } from "./walks/measure.mjs";
 const usage = `Usage: npm run walks -- [options]
 
 Prints how many files of dist/ each walk enters, warm, and how often the folder changes between one function entry and the
-next. What is entered between the event and its answer counts, but not embedded/ and tools/testing/.
+next. Files that are entered between the event and its answer count, except embedded/ and tools/testing/.
 
 Options:
   --list <name>   also prints the entries of this walk, for example "lambda get"; may be repeated
   --check         fails if a walk is longer than scripts/walks/budgets.json allows
   --json          prints everything, entries included, as JSON
-  --dist <path>   measures a dist/ that is built already; default: one built from src/
+  --dist <path>   measures a dist/ that exists; default: builds one from src/
   --help          prints this text`;
 
 const root = join(import.meta.dirname, "..");
@@ -35,7 +35,7 @@ if (given.help) console.log(usage);
 else process.exitCode = await main();
 
 async function main() {
-  // In the root, so that its files find their packages; what a killed one leaves, the next build takes away.
+  // In the root, so that its files find their packages. The next build deletes the folder of a killed process.
   const folder = mkdtempSync(join(root, ".dist-walks-"));
   try {
     const { dist, instrumented } = build(folder);
@@ -75,7 +75,7 @@ function exceeded(walks) {
   return code;
 }
 
-/** One dist/ as it is, for what stands around the walks, and one that is instrumented. */
+/** One unchanged dist/, for the code around the walks, and one that is instrumented. */
 function build(folder) {
   const [dist, instrumented] = [join(folder, "plain"), join(folder, "instrumented")];
   if (given.dist === undefined) {
@@ -93,7 +93,7 @@ function build(folder) {
   return { dist, instrumented };
 }
 
-/** Lets a process of its own walk: its standard output are the lines of servers, and its environment is the embedded stack's. */
+/** Runs the walks in a separate process, because servers log to its standard output and read its environment. */
 async function record(dist, instrumented) {
   const { bin, exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const at = (folder, path) => join(folder, path.replace("./dist/", ""));
@@ -126,7 +126,7 @@ async function record(dist, instrumented) {
   }
 }
 
-/** The caller's environment, without what servers read of it. */
+/** The caller's environment, without the variables that servers read. */
 function environment() {
   const read = /^(AWS_|KEELSON_|LOG_|POWERTOOLS_|NODE_|PORT$)/;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !read.test(name)));

@@ -1,4 +1,4 @@
-// A zip archive, made here: the same files give the same bytes, so that its hash says whether the code is another.
+// Makes a zip archive. The same files result in the same bytes, so that its hash changes only with the code.
 import { readFileSync } from "node:fs";
 import { crc32, deflateRawSync } from "node:zlib";
 

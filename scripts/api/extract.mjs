@@ -1,4 +1,4 @@
-// Has API Extractor read all entry points at once, so that it knows a type that another entry point exports.
+// Runs API Extractor on all entry points together, so that it knows the types that another entry point exports.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,11 +8,11 @@ import { Extractor, ExtractorConfig } from "@microsoft/api-extractor";
 /**
  * Reads the declarations of dist/.
  *
- * @returns API Extractor's report of one module: it exports what `.` does, and every other entry point as a namespace.
- * @throws Error with what is wrong in them: what a user sees who compiles with `skipLibCheck: false`.
+ * @returns API Extractor's report of one module: it has the exports of `.`, and every other entry point as a namespace.
+ * @throws Error with their problems, as a project with `skipLibCheck: false` would see them.
  */
 export function extract(root, entries) {
-  const folder = mkdtempSync(join(root, ".dist-api-")); // in the package, or its types would be those of a dependency
+  const folder = mkdtempSync(join(root, ".dist-api-")); // in the package, because outside it would count as a dependency
   const [entryFile, tsconfig] = [join(folder, "entries.d.ts"), join(folder, "tsconfig.json")];
   try {
     writeFileSync(entryFile, `${entries.map(exportsOf).join("\n")}\n`);
@@ -57,7 +57,7 @@ function compilerOptions(root) {
   };
 }
 
-/** With the compiler of the package: API Extractor has one of its own, and does not explain what it cannot follow. */
+/** Uses the package's compiler. API Extractor has another one, which does not explain problems. */
 function compile(root, tsconfig) {
   const require = createRequire(join(root, "package.json"));
   const tsc = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
@@ -93,7 +93,7 @@ function configuration(root, folder, entryFile, tsconfigFilePath) {
       docModel: { enabled: false },
       dtsRollup: { enabled: false },
       tsdocMetadata: { enabled: false },
-      // The compiler has been asked, and TSDoc is not asked for. Types that no entry point exports have a report of their own.
+      // The compiler has checked the types, and TSDoc is not used. Types that no entry point exports have a separate report.
       messages: {
         compilerMessageReporting: { default: { logLevel: "none" } },
         extractorMessageReporting: { default: { logLevel: "none" } },

@@ -1,5 +1,5 @@
 // `npm run api`: writes the reports of the public types, one file for each entry point, to test/api, and docs/api.md. With
-// --check, as `npm run check` has it, it compares instead, and fails with what differs.
+// --check, which `npm run check` passes, it compares instead, and fails with the differences.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { installPackage } from "../install.mjs";
@@ -24,7 +24,7 @@ try {
   if (option === "--check") {
     await compare(reports);
     if (readFileSync(page, "utf8").replaceAll("\r\n", "\n") !== names)
-      throw new Error("docs/api.md is not that of the sources; run npm run api");
+      throw new Error("docs/api.md does not match the sources; run npm run api");
   } else {
     write(reports);
     mkdirSync(dirname(page), { recursive: true });
@@ -58,7 +58,7 @@ async function compare(reports) {
   });
   if (changed.length === 0) return;
   throw new Error(
-    `the public types have changed:\n\n${changed.join("\n")}\nWhere that is meant: npm run api, commit test/api, and say it in CHANGELOG.md. Otherwise take the change back.`,
+    `the public types have changed:\n\n${changed.join("\n")}\nIf the change is intended, run npm run api, commit test/api, and describe it in CHANGELOG.md. Otherwise undo it.`,
   );
 }
 
@@ -66,6 +66,6 @@ function writtenReports() {
   try {
     return readdirSync(folder).filter((name) => name.endsWith(".api.md"));
   } catch {
-    return []; // there are none yet
+    return []; // no reports exist yet
   }
 }

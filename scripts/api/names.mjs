@@ -23,7 +23,7 @@ export function namesPage(root, entries) {
   return [head, ...sections].join("\n");
 }
 
-/** Exports of a module, where they are declared. */
+/** Exports of a module, with the file that declares each. */
 function exportsOf(file) {
   const text = readFileSync(file, "utf8");
   const from = (path) => join(dirname(file), path.replace(/\.[jt]s$/, ".d.ts"));

@@ -1,7 +1,7 @@
-// Makes one report an entry point from API Extractor's report of all. Only names and types are in them: nothing of comments
-// and of files, so that they stay the same where code moves.
+// Makes one report per entry point from API Extractor's report of all. A report contains only names and types, without comments
+// and files, so that it stays the same when code moves.
 
-/** The report of what public types name, and no entry point exports. */
+/** The report of types that public types name, but no entry point exports. */
 const unexported = "unexported.api.md";
 
 /**
@@ -29,7 +29,7 @@ export function reportsOf(text, entries) {
   if (code === undefined)
     throw new Error("the report of API Extractor has another form than expected");
   const parts = withoutComments(code)
-    // The printer keeps the line breaks of the sources, which are those of a formatter.
+    // The printer keeps the line breaks of the sources, which a formatter has made.
     .replace(/\[\n\s*([^\n]*?),?\n\s*\]/g, "[$1]")
     .split(/\n{2,}(?=\S)/)
     .map((part) => part.trim())
@@ -43,7 +43,7 @@ export function reportsOf(text, entries) {
   members.set(
     undefined,
     lists.filter(([local]) => !members.has(local)),
-  ); // of `.`, what is not exported where it is declared
+  ); // exports of `.` that another statement declares
   const ownerOf = owners(entries, members);
   return new Map(
     [...entries, { name: undefined, file: unexported }].map((entry) => {
@@ -57,7 +57,7 @@ export function reportsOf(text, entries) {
   );
 }
 
-/** The entry point that a declaration belongs to: `.` where that exports it, else the first that does. */
+/** The entry point that a declaration belongs to: `.` if it exports the declaration, otherwise the first one that exports it. */
 function owners(entries, members) {
   const root = entries.find(({ namespace }) => namespace === undefined);
   const has = ({ namespace }, part) =>

@@ -1,12 +1,12 @@
 import { posix } from "node:path";
 
-/** How many source files a folder may have. */
+/** The most source files of a folder. */
 const mostFiles = 25;
 
 /**
- * Finds what is wrong with the directions of imports, each as `{ title, lines }`.
+ * Finds imports in wrong directions and similar mistakes, each as `{ title, lines }`.
  *
- * @param read - what `importsOf` has read.
+ * @param read - the result of `importsOf`.
  * @param plan - the folders from the top to the bottom, and the exceptions.
  */
 export function findings(
@@ -48,11 +48,14 @@ function hidden(computed, allowed) {
   return [
     ...files
       .filter((file) => !Object.hasOwn(allowed, file))
-      .map((file) => ({ title: `${file} computes what it imports; name the file`, lines: [] })),
+      .map((file) => ({
+        title: `${file} computes the name of an import; use a literal`,
+        lines: [],
+      })),
     ...Object.keys(allowed)
       .filter((file) => !files.includes(file))
       .map((file) => ({
-        title: `${file} may compute what it imports, and does not; delete its exception`,
+        title: `${file} may compute the name of an import, but does not; delete its exception`,
         lines: [],
       })),
   ];
@@ -82,7 +85,7 @@ function unlistedReaders(imports, readers) {
   });
 }
 
-/** Folders that the plan does not have, and the other way round. */
+/** Folders that the plan does not have, and folders of the plan that do not exist. */
 function strangers(files, plan) {
   const folders = new Set(files.map(folderOf));
   const missing = [...folders].filter((folder) => !plan.includes(folder)).sort();
@@ -132,7 +135,7 @@ function shortest(next, from, to) {
   }
 }
 
-/** The same circle, begun at the file whose name comes first, however it was found. */
+/** The same circle, starting at the file whose name comes first, so that the result does not depend on the search. */
 function fromFirst(circle) {
   const names = circle.map(({ from }) => from);
   const first = names.indexOf(names.toSorted()[0]);

@@ -5,8 +5,8 @@ import { parseAst } from "rolldown/parseAst";
 const isTest = (file) => file.endsWith(".test.ts");
 
 /**
- * Reads what the files of a folder import of one another, tests left out: `{ from, to, names }`, one for each two files. Types
- * count like values, what is exported again and `import()` like the rest. `names` has, by file, what may be a variable's name.
+ * Reads the imports between the files of a folder, without tests: `{ from, to, names }`, one per pair of files. Types, exports
+ * from other modules and `import()` count too. `names` contains, for each file, words that may be a variable's name.
  */
 export function importsOf(folder) {
   const files = globSync("**/*.ts", { cwd: folder }).map((file) => file.split(sep).join("/"));
@@ -29,8 +29,8 @@ export function importsOf(folder) {
 }
 
 /**
- * The modules that a text imports, and what it takes of them; `source` is `undefined` where it is computed. `capitals` are its
- * names and strings in capitals.
+ * The modules that a source imports, and the names that it imports from each; `source` is `undefined` if it is computed.
+ * `capitals` are the source's names and strings in capitals.
  */
 function read(text) {
   const sources = [];

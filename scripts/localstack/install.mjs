@@ -1,5 +1,5 @@
-// Installs LocalStack in host mode, without a container engine: the Python part by the lock beside
-// this file, DynamoDB Local from Maven Central, and what ties the two together.
+// Installs LocalStack in host mode, without a container engine: the Python part by the lock next to
+// this file, DynamoDB Local from Maven Central, and the files that connect the two.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -20,7 +20,7 @@ const dependencies = [
 ];
 const mainClass = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner";
 
-/** Where an installation has its parts. */
+/** The places of an installation's parts. */
 export function placesOf(directory) {
   const root = join(directory, "root");
   const store = join(root, "var", "lib", "localstack", "lib");
@@ -37,7 +37,7 @@ export function placesOf(directory) {
 }
 
 /**
- * Installs what is not there yet, a line of progress a step.
+ * Installs missing parts, and prints one line per step.
  *
  * @throws Error naming everything that the machine lacks, or the step that failed or was aborted.
  */
@@ -52,10 +52,10 @@ export async function install(directory, say, signal) {
     return places;
   }
   const { python, javaHome } = prerequisites();
-  // What is half there may be of another recipe.
+  // An incomplete installation may be from another version of this script.
   for (const half of [places.stamp, places.venv, places.root])
     rmSync(half, { recursive: true, force: true });
-  mkdirSync(places.jars, { recursive: true, mode: 0o700 }); // .keelson, where it is made here, holds secrets too
+  mkdirSync(places.jars, { recursive: true, mode: 0o700 }); // this may create .keelson, which also holds secrets
 
   const run = (command, args, cwd) => runCommand(command, args, { cwd, signal });
   await step(say, "1/4 a Python environment", async () => {
@@ -93,7 +93,7 @@ export async function install(directory, say, signal) {
   return places;
 }
 
-/** Finds python3, java and mvn; names all that are missing at once. */
+/** Finds python3, java and mvn, and names all missing ones in one error. */
 function prerequisites() {
   const missing = [];
   const python = ["python3", "python3.13", "python3.12", "python3.11"].find((command) => {
@@ -105,7 +105,7 @@ function prerequisites() {
   });
   if (python === undefined)
     missing.push("python3 of at least 3.11, with venv (Debian: apt install python3 python3-venv)");
-  // Its settings go to stderr.
+  // Java prints its settings to stderr.
   const javaHome = /^\s*java\.home = (.+)$/m.exec(
     output("java", ["-XshowSettings:properties", "-version"]) ?? "",
   )?.[1];
@@ -121,7 +121,7 @@ function prerequisites() {
   return { python, javaHome };
 }
 
-/** LocalStack starts DynamoDBLocal.jar with an agent; Maven Central has neither under that name. */
+/** LocalStack starts DynamoDBLocal.jar with an agent. In Maven Central, both have other names. */
 async function writeLauncher({ dynamoDb, jars, python, directory }, run) {
   const names = readdirSync(jars).filter((name) => name.endsWith(".jar"));
   const agent = names.find((name) => name.startsWith("byte-buddy-agent"));
@@ -142,7 +142,7 @@ async function writeLauncher({ dynamoDb, jars, python, directory }, run) {
   );
 }
 
-/** A line of a manifest has at most 72 bytes; what follows a break begins with a blank. */
+/** A line of a manifest has at most 72 bytes; a continued line starts with a blank. */
 function fold(line) {
   const parts = [line.slice(0, 72)];
   for (let at = 72; at < line.length; at += 71) parts.push(` ${line.slice(at, at + 71)}`);

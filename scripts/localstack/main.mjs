@@ -1,5 +1,5 @@
 // `npm run localstack`: a LocalStack until Ctrl-C. `npm run test:localstack`: the contract suites
-// against one, with what follows `--` handed to vitest.
+// against one; arguments after `--` are passed to vitest.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -49,7 +49,7 @@ async function serve() {
     `export AWS_ENDPOINT_URL=${localStack.endpoint} AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test`,
   );
   say("Ctrl-C stops it");
-  const keepAlive = setInterval(() => {}, 60_000); // one that is given has no process that would
+  const keepAlive = setInterval(() => {}, 60_000); // a given LocalStack has no process that would
   const why = await Promise.race([localStack.stopped, interrupted]);
   clearInterval(keepAlive);
   await localStack.stop();

@@ -1,4 +1,4 @@
-// Gets a LocalStack to work against: one that is given, one in a container where an engine answers,
+// Gets a LocalStack: the one that a variable names, one in a container if an engine answers,
 // or one installed here in host mode.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
@@ -13,12 +13,12 @@ const readyMs = 180_000;
 const stopMs = 20_000;
 
 /**
- * Gets a LocalStack, with a line of progress a step.
+ * Gets a LocalStack, and prints one line per step.
  *
- * @returns `{ endpoint, stopped, stop() }`: `stopped` resolves when its process ends, and never for
- * one that was given; `stop` ends what was started here, and nothing else.
- * @throws Error naming what is missing, or why it did not start; and when `signal` aborts, after
- * what was started has ended.
+ * @returns `{ endpoint, stopped, stop() }`: `stopped` resolves when its process ends, but never for
+ * a given one; `stop` ends only a process that this function has started.
+ * @throws Error naming missing programs, or the reason why it did not start; and if `signal` aborts, once
+ * the started process has ended.
  */
 export async function getLocalStack({ port, host = false, signal }, say) {
   const given = process.env.LOCALSTACK_ENDPOINT || process.env.AWS_ENDPOINT_URL;
@@ -29,10 +29,10 @@ export async function getLocalStack({ port, host = false, signal }, say) {
 }
 
 /**
- * Gets ahead what {@link getLocalStack} needs, and starts nothing: nothing where one is given, the image where an engine
- * answers, an installation where none does.
+ * Prepares for {@link getLocalStack} without starting a process: downloads the image if an engine answers, installs LocalStack
+ * otherwise. Does not do anything for a given LocalStack.
  *
- * @throws Error naming what is missing, or what failed.
+ * @throws Error naming missing programs, or the step that failed.
  */
 export async function prepareLocalStack(say, signal) {
   if (process.env.LOCALSTACK_ENDPOINT || process.env.AWS_ENDPOINT_URL) return;
@@ -45,7 +45,7 @@ export async function prepareLocalStack(say, signal) {
 async function useGiven(given, say) {
   if (!URL.canParse(given))
     throw new Error(
-      `LOCALSTACK_ENDPOINT or AWS_ENDPOINT_URL is ${JSON.stringify(given)}, which is no URL`,
+      `LOCALSTACK_ENDPOINT or AWS_ENDPOINT_URL is ${JSON.stringify(given)}, which is not a URL`,
     );
   const endpoint = new URL(given).origin;
   if (!(await isReady(endpoint))) {
@@ -79,11 +79,11 @@ async function startHere(port, say, signal) {
   const root = ownRoot(places.root);
   const child = spawn(places.python, ["-m", "localstack.runtime.main"], {
     stdio: ["ignore", "pipe", "pipe"],
-    detached: true, // a group of its own: DynamoDB Local is its child
+    detached: true, // a separate process group, because DynamoDB Local is its child
     env: {
       ...process.env,
       FILESYSTEM_ROOT: root,
-      OVERRIDE_IN_DOCKER: "0", // where this machine is a container itself
+      OVERRIDE_IN_DOCKER: "0", // this machine may be a container itself
       GATEWAY_LISTEN: `127.0.0.1:${port}`,
       DISABLE_EVENTS: "1",
       SKIP_SSL_CERT_DOWNLOAD: "1",
@@ -92,13 +92,13 @@ async function startHere(port, say, signal) {
     },
   });
   child.once("exit", () => {
-    signalGroup(child, "SIGKILL"); // its children write there
+    signalGroup(child, "SIGKILL"); // its children write to its folders
     rmSync(root, { recursive: true, force: true, maxRetries: 10 });
   });
   return whenReady(child, { port, signal }, say, () => signalGroup(child, "SIGTERM"));
 }
 
-/** A root with what is installed, and a state of its own: of two that share one, the first to end takes the other's away. */
+/** A root with the installation and a separate state: if two shared one, the first to end would delete the other's. */
 function ownRoot(installed) {
   const root = mkdtempSync(join(directory, "run-"));
   const data = join("var", "lib", "localstack");
@@ -128,7 +128,7 @@ async function whenReady(child, { port, signal }, say, askToStop) {
   const stop = async () => {
     askToStop();
     await Promise.race([stopped, delay(stopMs, undefined, { ref: false })]);
-    signalGroup(child, "SIGKILL"); // what is left of its group
+    signalGroup(child, "SIGKILL"); // the rest of its group
     await stopped;
   };
   while (!(await isReady(endpoint))) {
@@ -158,7 +158,7 @@ function signalGroup({ pid }, name) {
   try {
     process.kill(-pid, name);
   } catch {
-    // Its group is gone.
+    // Its group has ended.
   }
 }
 

@@ -1,4 +1,4 @@
-// The table of `ctx`: each member, the handlers that have it, and what its comment says.
+// The table of `ctx`: each member, the handlers that have it, and its comment.
 import { splitComment } from "./members.mjs";
 import { cellOf, codeCell, tableOf } from "./tables.mjs";
 
@@ -22,7 +22,7 @@ export function contextTable({ ts, checker, entries }) {
       checker.getDeclaredTypeOfSymbol(names.get(name)),
     )) {
       const { words: others = [], symbol } = members.get(member.name) ?? {};
-      // The first wins: `enqueue` of `after` only says that it is narrower.
+      // The first wins, because the comment of `enqueue` in `after` only describes the difference.
       members.set(member.name, { symbol: symbol ?? member, words: [...others, words] });
     }
   const missing = [];

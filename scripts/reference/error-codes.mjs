@@ -1,11 +1,11 @@
-// The codes of the errors that the sources throw, with their statuses: read where errors are made, not from a list.
+// The codes of the errors that the sources throw, with their statuses: read from the code that creates errors, not from a list.
 
-/** What a typed error is made of: arguments of `new` and `super`, and those that `coded` makes of them. */
+/** The codes of typed errors: arguments of `new` and `super`, and of `coded`, which passes them on. */
 export function errorCodes({ ts, checker, files }) {
   const statusOf = frameworkStatuses();
   const found = new Map();
   for (const { path, file } of files) {
-    if (/^src\/(?:tools|embedded|clients)\//.test(path)) continue; // they answer nobody
+    if (/^src\/(?:tools|embedded|clients)\//.test(path)) continue; // they do not answer requests
     visit(file, (node) => read(node, path));
   }
   return [...found]
@@ -68,7 +68,7 @@ export function errorCodes({ ts, checker, files }) {
   function codesOf(node, path) {
     const type = checker.getTypeAtLocation(node);
     const codes = literalsOf(type);
-    const isOwn = path === "src/base/errors/errors.ts"; // its classes hand on what they are given
+    const isOwn = path === "src/base/errors/errors.ts"; // its classes pass their arguments on
     if (codes.length === 0 && !isOwn)
       throw new Error(`${path}: the code ${node.getText()} is not a literal`);
     return codes;

@@ -1,7 +1,7 @@
 // `npm run reference`: writes docs/options.md, and the generated tables of other pages, which are between
-// `<!-- reference: name -->` and `<!-- /reference -->`. With --check, as `npm run check` has it, it compares instead, and fails
-// with the pages that are out of date. Both fail for an option or a member of `ctx` without a comment, and where the table of
-// environment variables lacks one or has one that nothing reads.
+// `<!-- reference: name -->` and `<!-- /reference -->`. With --check, which `npm run check` passes, it compares instead, and
+// fails with the pages that are out of date. Both fail for an option or a member of `ctx` without a comment, and if the table of
+// environment variables lacks one or has one that is not read.
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { installPackage } from "../install.mjs";
@@ -34,14 +34,14 @@ try {
     console.log(`reference: wrote ${changed.length} of ${pages.size} pages`);
   } else if (changed.length > 0) {
     const paths = changed.map(([path]) => path).join(", ");
-    throw new Error(`${paths}: not those of the sources; run npm run reference`);
+    throw new Error(`${paths}: out of date; run npm run reference`);
   }
 } catch (error) {
   console.error(`reference: ${error.message}`);
   process.exitCode = 1;
 }
 
-/** Every page with something generated, by its path: as it should be. */
+/** The intended text of every page with generated parts, by its path. */
 function pagesOf(program) {
   const types = optionTypes(program);
   const reader = memberReader(program);
@@ -116,7 +116,7 @@ function compareVariables({ names, unnamed }) {
       .map(([name, file]) => `${path} has no row of ${name}, which ${file} reads`),
     ...[...rows]
       .filter((name) => !names.has(name))
-      .map((name) => `${path} has a row of ${name}, which nothing in src/ reads`),
+      .map((name) => `${path} has a row of ${name}, which src/ does not read`),
   ];
   if (problems.length > 0) throw new Error(problems.join("\n"));
 }
@@ -125,6 +125,6 @@ function textOf(path) {
   try {
     return readFileSync(join(root, path), "utf8").replaceAll("\r\n", "\n");
   } catch {
-    return ""; // there is no such page yet
+    return ""; // the page does not exist yet
   }
 }

@@ -1,4 +1,4 @@
-// The members of a type as rows of a table: name, type in short form, default, and what the doc comment says.
+// The members of a type as rows of a table: name, type in short form, default, and doc comment.
 
 /** Longest type that a cell shows; a longer one is shown by its kind. */
 const longestType = 72;
@@ -6,8 +6,8 @@ const longestType = 72;
 /**
  * Reads the members of types.
  *
- * @returns `membersOf(symbol)`: rows `{ name, type, byDefault, text }` of a type's members, those of nested option objects
- * with a path: `cache.ttlMs`. `nested` collects the names of the types that became such rows, `missing` the members
+ * @returns `membersOf(symbol)`: rows `{ name, type, byDefault, text }` of a type's members. Members of nested option objects
+ * have a path: `cache.ttlMs`. `nested` collects the names of the types that became such rows, `missing` the members
  * without a comment.
  */
 export function memberReader({ ts, checker }) {
@@ -85,7 +85,7 @@ export function memberReader({ ts, checker }) {
     return text.length <= longestType ? text : text.includes("=>") ? "function" : "object";
   }
 
-  /** `"a"`, `"b"` of a union of them, in the order of the source: the checker has no order that lasts. */
+  /** `"a"`, `"b"` of a union, in the order of the source, because the checker's order may change. */
   function literalsOf(node) {
     if (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal)) return [node.getText()];
     if (ts.isParenthesizedTypeNode(node)) return literalsOf(node.type);
@@ -120,7 +120,7 @@ export function memberReader({ ts, checker }) {
     return node.getText().replaceAll(/\s+/g, " ");
   }
 
-  /** The result of a function, unless it takes a type of keelson's own to say it. */
+  /** The result of a function, unless that needs one of keelson's types. */
   function resultText(node) {
     const text = node === undefined ? "void" : typeText(node);
     return /^(?:(?:string|number|boolean|void|unknown|undefined|Promise<void>)(?: \| )?)+$/.test(
@@ -154,11 +154,11 @@ export function memberReader({ ts, checker }) {
   }
 }
 
-/** Objects that users fill, and that are not called options. */
+/** Objects that users write, but that are not called options. */
 const filled =
   /^(?:RateLimit|Limits|BodyLimits|ClaimNames|ConfigTarget|NewTenant|Caller|ReplyCookie|ErrorDetails|MessageDetails)$/;
 
-/** Whether a type is an object that users fill, by the way that keelson names such types. */
+/** Whether a type is an object that users write, by keelson's names for such types. */
 export function isOptionName(name) {
   return /(?:Options|Scenario)$/.test(name) || filled.test(name);
 }

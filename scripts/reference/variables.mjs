@@ -1,4 +1,4 @@
-// The environment variables that the sources read, found by the type of what they are read from.
+// The environment variables that the sources read, found by the type of the object that they are read from.
 
 /** Objects that hold variables, by the names and the types that the sources give them. */
 const holders = /(?:^|\.)(?:env|variables)$/;

@@ -1,4 +1,4 @@
-/** What Lambda calls a function with beside the event. */
+/** The second argument of a Lambda function. */
 export const context = {
   functionName: "sample",
   functionVersion: "$LATEST",
@@ -27,7 +27,7 @@ export function httpEvent(method, path, { body, headers }) {
   };
 }
 
-/** The event that Lambda makes of a message that was received. */
+/** The event that Lambda creates from a received message. */
 export function queueEvent({ MessageId, ReceiptHandle, Body, Attributes }) {
   const record = {
     messageId: MessageId,

@@ -2,12 +2,12 @@ import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 
-/** Folders of dist/ that stand around a walk, not on it. */
+/** Folders of dist/ around a walk, which do not count. */
 const leftOut = ["embedded/", "tools/testing/"];
 
 /**
- * Lets each function of a dist/ say that it is entered: it calls `globalThis.entered` with its place in the returned list,
- * which has the file and the name of each.
+ * Instruments each function of a dist/, so that it calls `globalThis.entered` with its index in the returned list, which has the
+ * file and the name of each.
  */
 export function instrument(folder) {
   const functions = [];
@@ -24,22 +24,22 @@ export function instrument(folder) {
   return functions;
 }
 
-/** The text of a module whose functions say that they are entered; `number` gives each its number. */
+/** The source of a module with instrumented functions; `number` gives each its index. */
 export function instrumentText(text, number) {
   const inserts = [];
   visit(parseAst(text), (node, name) => {
-    // Optional: other processes load the same files, and nobody listens there.
+    // Optional, because other processes load the same files without a listener.
     const call = `globalThis.entered?.(${number(name ?? `line ${lineOf(text, node.start)}`)})`;
     const { body } = node;
     if (body.type === "BlockStatement") {
-      // Before `super()` as well: it asks nothing of `this`.
+      // Even before `super()`, because it does not use `this`.
       inserts.push([body.start + 1, `${call};`]);
     } else {
       inserts.push([body.start, `(${call},`], [body.end, ")"]);
     }
   });
   let [result, at] = ["", 0];
-  // Those at the same place stay in their order: what begins further out is visited first.
+  // Insertions at one position keep their order: outer functions are visited first.
   for (const [place, insert] of inserts.sort(([one], [other]) => one - other)) {
     result += text.slice(at, place) + insert;
     at = place;
@@ -59,7 +59,7 @@ function visit(node, found, name) {
   }
 }
 
-/** What a function is called that stands at this place. */
+/** The name of the function at this position. */
 function nameOf(parent, member) {
   const named = { init: parent.id, value: parent.key, right: parent.left }[member];
   return named?.name ?? named?.value ?? named?.property?.name;

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 
-/** What entries come to, each `{ file, name }`: how many files, how many changes of folder, and the way, folded by file. */
+/** Summary of entries, each `{ file, name }`: the number of files, of folder changes, and the way, folded by file. */
 export function measure(entries) {
   const steps = [];
   for (const { file, name } of entries) {

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /**
  * Server that the walks go through, with default logs, callers with a token and checked output: a
- * query that reads nothing, one that reads a configuration key, a write with a commit, an event and
+ * query that does not read anything, one that reads a configuration key, a write with a commit, an event and
  * its consumer.
  */
 export function sampleServer(

@@ -1,4 +1,4 @@
-// Walks, in a process of its own: gets the modules of an instrumented dist/, sends what each walk has entered.
+// Runs the walks in a separate process: gets the modules of an instrumented dist/, sends the entries of each walk.
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { pathToFileURL } from "node:url";
@@ -11,7 +11,7 @@ let isTimer = false;
 globalThis.entered = (id) => {
   if (!isTimer) entries?.push(id);
 };
-// What a timer enters is no part of a way.
+// Functions that a timer calls are not part of a walk.
 for (const name of ["setTimeout", "setInterval"]) {
   const start = globalThis[name];
   globalThis[name] = (callback, ...others) =>
@@ -27,7 +27,7 @@ for (const name of ["setTimeout", "setInterval"]) {
       ...others,
     );
 }
-// Clocks stand while a walk is recorded: how long it takes is not to decide where it goes.
+// Clocks stop while a walk is recorded, so that its duration does not change its way.
 let areStopped = false;
 for (const clock of [Date, performance]) {
   const now = clock.now.bind(clock);
@@ -56,7 +56,7 @@ await walkMessage();
 await walkSignal();
 process.send(recorded, () => process.exit());
 
-/** Goes a way until it is warm, then records it. `prepare` makes ready what it goes with. */
+/** Repeats a walk until it is warm, then records it. `prepare` runs before each. */
 async function walk(name, go, { prepare = async () => undefined, warmUps = 5 } = {}) {
   for (let time = 0; time < warmUps; time += 1) await go(await prepare());
   const given = await prepare();
@@ -64,7 +64,7 @@ async function walk(name, go, { prepare = async () => undefined, warmUps = 5 } =
   await record(name, () => go(given));
 }
 
-/** Goes a way once, and keeps what that enters. */
+/** Runs a walk once, and records its entries. */
 async function record(name, go) {
   for (const clock of [Date, performance]) clock.now();
   areStopped = true;
@@ -76,7 +76,7 @@ async function record(name, go) {
   return answer;
 }
 
-/** What was begun and is waited for by nobody is over, and so are the timers of half a second that invocations leave. */
+/** Waits until work that is not awaited has ended, and the timers of half a second that invocations leave. */
 async function quiet() {
   await new Promise((resolve) => setTimeout(resolve, 600));
 }
@@ -86,7 +86,7 @@ function start(options = {}) {
   return runContainer(sampleServer(keelson, options), { port: 0, host: "127.0.0.1" });
 }
 
-/** What a function needs belongs to its deployment; a container makes it on an emulator. */
+/** A deployment creates the resources of a function; a container creates them on an emulator. */
 async function makeTables() {
   await (await start({ withMessages: true })).close();
 }
@@ -103,7 +103,7 @@ async function walkLambda() {
   const show = () => send("GET", "/limit");
   for (let time = 0; time < 5; time += 1) await show();
   reading = async (run) => {
-    // Whoever waits for the handler waits by now: nothing else is entered meanwhile.
+    // The caller is already waiting for the handler, so no other function is entered in the meantime.
     await new Promise((resolve) => setImmediate(resolve));
     return record("config read", run);
   };
@@ -193,7 +193,7 @@ async function walkSignal() {
     if (code !== 0) throw new Error(`the drain ended with ${code}`);
   };
   const prepare = async () => {
-    // Of the one before, which has not ended its process.
+    // Listeners of the previous container, which has not ended its process.
     for (const name of ["SIGTERM", "SIGINT", "uncaughtException", "unhandledRejection"])
       process.removeAllListeners(name);
     await new Promise((counted, failed) => {

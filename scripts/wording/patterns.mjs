@@ -12,8 +12,8 @@ export const refused = [
 ];
 
 /**
- * Phrases of English that was thought in another language, each with a plain replacement. They are counted in
- * sentences, in which inline code is `x`. One of them is not a mistake; many make a page hard to read.
+ * Phrases that are typical of translated English, each with a plain replacement. They are counted in sentences, in which inline
+ * code is `x`. A single one is not a mistake; many make a page hard to read.
  */
 export const dialect = [
   // Clauses in place of nouns

@@ -81,7 +81,7 @@ function stringsOf(node) {
   ];
 }
 
-/** Splits a text into sentences. Inline code and addresses are `x`, and a link is its own words. */
+/** Splits a string into sentences. Inline code and addresses are `x`, and a link is its own words. */
 function sentencesIn(text, line) {
   return text
     .replace(/!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, "$1")

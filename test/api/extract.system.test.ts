@@ -126,7 +126,7 @@ test("a changed comment of a name asks for a new page, and a name needs a commen
   file(place, room("string").replace("/** A room.", "/** A hall."));
   expect(await api("--check")).toMatchObject({
     code: 1,
-    stderr: "api: docs/api.md is not that of the sources; run npm run api\n",
+    stderr: "api: docs/api.md does not match the sources; run npm run api\n",
   });
   file(place, room("string").replace(/^[^\n]*\n/, ""));
   expect(await api()).toMatchObject({

@@ -56,7 +56,7 @@ test("POST /files leads through stream, bus and queues to the message about the 
 test("a second deployment with a function per handler keeps the key ring, and each function answers its route", async () => {
   const before = await functionNames();
   expect(await deploy("--shape", "each")).toContain(
-    `the key ring /keelson-files/${stage}/key-ring is there`,
+    `the key ring /keelson-files/${stage}/key-ring exists`,
   );
   const after = await functionNames();
   expect(after).toEqual(

@@ -46,7 +46,7 @@ test("an option without its row fails the check", () => {
   const file = "src/hosts/container/run-container.ts";
   const added = "  /** Greets the operator. Default: silence. */\n  readonly greeting?: string;\n";
   const said = whileChanged(file, "  readonly host?: string;\n", added);
-  expect(said).toBe("reference: docs/hosts.md: not those of the sources; run npm run reference\n");
+  expect(said).toBe("reference: docs/hosts.md: out of date; run npm run reference\n");
 });
 
 test("an option without a comment fails the check, by its name", () => {
@@ -64,7 +64,7 @@ test("an option object without a table fails the check, and so does one whose na
     `export interface ${name} {\n  /** A word. Default: none. */\n  readonly word?: string;\n}\n\n`;
   expect(source).toContain(place);
   const added = (name: string) => whileChanged(file, place, method(name), "behind", greeting(name));
-  expect(added("GreetOptions")).toContain("docs/options.md: not those of the sources");
+  expect(added("GreetOptions")).toContain("docs/options.md: out of date");
   expect(added("Greeting")).toContain("keelson: Server: Greeting");
 });
 
@@ -72,14 +72,14 @@ test("a member of ctx without its row fails the check", () => {
   const file = "src/app/handlers/pipeline-context.ts";
   const added = "  /** The mood of the caller. */\n  readonly mood: string;\n";
   const said = whileChanged(file, "  readonly db: Database;\n", added);
-  expect(said).toContain("docs/handlers.md: not those of the sources");
+  expect(said).toContain("docs/handlers.md: out of date");
 });
 
 test("a code without its row fails the check, and so does one that the types do not name", () => {
   const file = "src/parts/config/operate/change.ts";
   const thrown = '  throw new ConflictError("version_conflict");\n';
   const another = whileChanged(file, thrown, '  throw new ConflictError("another_code");\n');
-  expect(another).toContain("docs/errors.md: not those of the sources");
+  expect(another).toContain("docs/errors.md: out of date");
   const unnamed = whileChanged(file, thrown, "  throw new ConflictError(String(id));\n");
   expect(unnamed).toBe(`reference: ${file}: the code String(id) is not a literal\n`);
 });
@@ -93,7 +93,7 @@ test("a variable without a row fails the check, and so does a row without a vari
   );
   const row = "| `KEELSON_MOOD` | the mood |\n";
   expect(whileChanged("docs/hosts.md", "| `NODE_ENV` |", row, "before")).toBe(
-    "reference: docs/hosts.md has a row of KEELSON_MOOD, which nothing in src/ reads\n",
+    "reference: docs/hosts.md has a row of KEELSON_MOOD, which src/ does not read\n",
   );
 });
 

@@ -37,7 +37,7 @@ interface Simulate {
   }>;
 }
 
-/** Loads the simulator, a package of its own, which is installed first. */
+/** Installs the simulator, which is a separate package, and loads it. */
 export async function loadSimulator(): Promise<Simulator> {
   // Safe: so it is declared in scripts/install.mjs, which has no types.
   const { installPackage } = (await import(

@@ -179,7 +179,7 @@ test.each([
   expect(check(files, ["x"])).toEqual({
     status: 1,
     stderr: "",
-    lines: ["x/b.ts computes what it imports; name the file", "layers: 1 finding"],
+    lines: ["x/b.ts computes the name of an import; use a literal", "layers: 1 finding"],
   });
   expect(check(files, ["x"], { computedImports: { "x/b.ts": "a plugin" } }).lines).toEqual([
     "layers: clean",
@@ -190,7 +190,7 @@ test("an exception for a computed import is a finding once the import is gone", 
   const files = { "x/a.ts": 'export const a = () => import("node:path");' };
 
   expect(check(files, ["x"], { computedImports: { "x/a.ts": "a plugin" } }).lines).toEqual([
-    "x/a.ts may compute what it imports, and does not; delete its exception",
+    "x/a.ts may compute the name of an import, but does not; delete its exception",
     "layers: 1 finding",
   ]);
 });
