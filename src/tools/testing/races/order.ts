@@ -2,7 +2,7 @@ import { leaseMs, skewMs } from "../../../parts/once/claim.ts";
 import { CrashError, type GatedCall } from "../app/faults.ts";
 import { untilCrash } from "../app/test-process.ts";
 import type { RaceChoice, RaceMove, RacePath } from "./search.ts";
-import { Stillness } from "./stillness.ts";
+import type { Stillness } from "./stillness.ts";
 import {
   callText,
   type RaceActor,
@@ -37,11 +37,13 @@ const expiryMove: RaceMove = { actor: "clock", call: "past a lease", kind: "expi
 /** One order: each call waits until the order picks it. */
 export class RaceOrder {
   readonly steps: RaceStep[] = [];
+  /** Number of calls of frames. */
+  framed = 0;
   readonly #path: RacePath;
   readonly #time: RaceTime;
   readonly #left: Record<"crash" | "lost answer" | "throttle" | "expiry", number>;
   readonly #actors: readonly RaceActor[];
-  readonly #stillness = new Stillness();
+  readonly #stillness: Stillness;
   #waiting: Waiting[] = [];
   #last: RaceActor | undefined;
   #isOver = false;
@@ -51,7 +53,9 @@ export class RaceOrder {
     time: RaceTime,
     names: readonly string[],
     { crashes = 0, lostAnswers = 0, throttles = 0, expiries = 0 }: RaceDisturbances,
+    stillness: Stillness,
   ) {
+    this.#stillness = stillness;
     this.#path = path;
     this.#time = time;
     const left = { crash: crashes, "lost answer": lostAnswers, throttle: throttles };
@@ -70,7 +74,10 @@ export class RaceOrder {
   ): Promise<Output> {
     if (this.#isOver) throw new CrashError();
     life?.signal.throwIfAborted();
-    if (actor === undefined) return this.#stillness.during(send);
+    if (actor === undefined) {
+      this.framed += 1;
+      return this.#stillness.during(send);
+    }
     const answer = Promise.withResolvers<Output>();
     this.#stillness.note();
     this.#waiting.push({
@@ -117,12 +124,9 @@ export class RaceOrder {
     return ended;
   }
 
-  /**
-   * Waits until nothing goes on that a frame has started and not awaited, such as sending events.
-   * While modules are loaded lazily, only real time tells.
-   */
-  rest(isLoading: boolean): Promise<void> {
-    return isLoading ? this.#stillness.quiet() : this.#stillness.still(() => false);
+  /** Waits until nothing goes on that a frame has started and not awaited, such as sending events. */
+  rest(): Promise<void> {
+    return this.#stillness.still(() => false);
   }
 
   /** @throws an error of `invariant`; RaceMismatch if a replay does not fit; Error if all are stuck. */

@@ -499,6 +499,33 @@ test("a race refuses to start while another one has the clock of the process", a
   expect(Date).toBe(Date.prototype.constructor);
 });
 
+test("what loads in real time is loaded before the first order, however long it takes", async () => {
+  const realTimeout = setTimeout;
+  const loading = (ms: number) => {
+    let loaded: Promise<void> | undefined;
+    return () => {
+      loaded ??= new Promise((resolve) => void realTimeout(resolve, ms));
+      return loaded;
+    };
+  };
+  const module = loading(60);
+  const impatient = async (app: RaceApp) => {
+    await Promise.race([module(), sleep(1_000).then(() => Promise.reject("too late"))]);
+    await reading(1, "a")(app);
+  };
+  const sender = loading(500);
+  const { orders, exhausted } = await raceEverywhere(server, {
+    requests: [impatient, impatient],
+    arrange: (app) =>
+      void sender()
+        .then(() => reading(1, "b")(app))
+        .catch(() => undefined),
+    check: (_app, results) =>
+      expect(results.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled"]),
+  });
+  expect([orders, exhausted]).toEqual([2, true]);
+});
+
 test("an app whose order is over reaches no store any more", async () => {
   const over = Promise.withResolvers<void>();
   const late: Promise<unknown>[] = [];

@@ -13,6 +13,7 @@ import {
   randomPath,
   seededRandom,
 } from "./search.ts";
+import { Stillness } from "./stillness.ts";
 import { gateRace, type RaceDisturbances, type RaceLife, raceTasks } from "./task.ts";
 import { RaceTime } from "./time.ts";
 
@@ -65,6 +66,8 @@ export interface RaceResult {
 /** Type of the app that a target's scenario gets. */
 export type RaceAppOf<Target> = Target extends RaceClients ? RaceFrame : RaceApp;
 
+const mostWarmUps = 10;
+
 /**
  * Runs concurrent requests in every order of their calls to AWS, with few preemptions first: an
  * order preempts a request if it sends the call of another request although the first could continue. Each
@@ -95,7 +98,7 @@ export async function raceEverywhere<Target extends Server | RaceClients, Result
     const race = scenario as RaceScenario<RaceFrame, Result>;
     const run = (path: RacePath, number: number) =>
       runOrder(opened as OpenedTarget, race, time, path, number);
-    await run(new RacePath([], () => 0), 0);
+    await warmUp(() => run(new RacePath([], () => 0), 0));
     if (replay !== undefined) {
       const path = new RacePath(replay, () => -1);
       await run(path, 1);
@@ -120,9 +123,18 @@ export async function raceEverywhere<Target extends Server | RaceClients, Result
   }
 }
 
+/** Repeats the order that loads modules until it makes as many calls as the time before. */
+async function warmUp(run: () => Promise<number>): Promise<void> {
+  let [calls, before] = [await run(), -1];
+  for (let again = 0; again < mostWarmUps && calls !== before; again += 1)
+    [calls, before] = [await run(), calls];
+}
+
 /**
  * Runs one order. Number 0 only loads the modules that requests load lazily: later, a request that
  * loads one would look blocked.
+ *
+ * @returns the number of calls of its frames.
  */
 async function runOrder<Result>(
   target: OpenedTarget,
@@ -130,31 +142,34 @@ async function runOrder<Result>(
   time: RaceTime,
   path: RacePath,
   number: number,
-): Promise<void> {
+): Promise<number> {
   const { requests, arrange, check, invariant } = scenario;
   const tenantId = `tenant-${number}`;
   const as = (roles: readonly string[] = []) => ({ id: "user", tenantId, roles });
   time.restart();
   const { app, lifeOf, close } = await target.open({ tenantId, as });
-  const order = new RaceOrder(path, time, namesOf(requests), scenario);
+  const order = new RaceOrder(path, time, namesOf(requests), scenario, new Stillness(number === 0));
   const work = requests.map((request) => () => request(app));
-  const warmUp = async () => {
+  const load = async () => {
     for (const run of work) await run().catch(() => undefined);
     await Promise.allSettled(work.map((run) => run()));
   };
   try {
     if (arrange !== undefined) {
       await order.frame(() => arrange(app));
-      await order.rest(number === 0);
+      await order.rest();
     }
     // The first order fails as well, with its calls.
-    if (number === 0) return await order.frame(warmUp).catch(() => undefined);
     try {
-      const results = await order.run(work, lifeOf, invariant && (() => invariant(app)));
-      await order.frame(() => check(app, results));
+      if (number === 0) await order.frame(load).catch(() => undefined);
+      else {
+        const results = await order.run(work, lifeOf, invariant && (() => invariant(app)));
+        await order.frame(() => check(app, results));
+      }
     } catch (error) {
       throw error instanceof RaceMismatch ? error : new RaceError(error, number, path, order.steps);
     }
+    return order.framed;
   } finally {
     order.end();
     await close();

@@ -6,13 +6,21 @@ const blockedTurns = 100;
 const arrivalTurns = 2;
 /** Real time without any progress after which an order is stuck. */
 const stuckMs = 5_000;
-/** Real time in which a module is loaded, also on a busy machine. */
-const quietMs = 250;
+/** Length of a turn while modules are loaded, which takes real time. */
+const loadingTurnMs = 3;
+/** How often an order that loads modules waits in real time: an interval must not wait for hours. */
+const mostLoads = 5;
 
 /** Finds out when the code of an order goes no further: nothing happens in some turns of the event loop. */
 export class Stillness {
   #events = 0;
   #inFlight = 0;
+  #loadsLeft: number;
+
+  /** @param isLoading - whether the code may be loading modules. */
+  constructor(isLoading: boolean) {
+    this.#loadsLeft = isLoading ? mostLoads : 0;
+  }
 
   /** Notes that the code went on. */
   note(): void {
@@ -32,18 +40,12 @@ export class Stillness {
 
   /** @param isKnown - returns whether all code is known to wait for a call, or has ended. */
   async still(isKnown: () => boolean): Promise<void> {
+    const isLoading = this.#loadsLeft > 0;
+    this.#loadsLeft -= 1;
     for (let turn = 0; turn < (isKnown() ? arrivalTurns : blockedTurns); turn += 1) {
       const before = this.#events;
-      await nextTurn();
+      await (isLoading ? sleep(loadingTurnMs) : nextTurn());
       if (this.#inFlight > 0 || this.#events !== before) turn = -1;
-    }
-  }
-
-  /** Waits until nothing happens for a while in real time, because a module that loads takes many turns. */
-  async quiet(): Promise<void> {
-    for (let before = -1; this.#events !== before || this.#inFlight > 0; ) {
-      before = this.#events;
-      await sleep(quietMs);
     }
   }
 
