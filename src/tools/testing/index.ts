@@ -3,14 +3,10 @@ export type { TestCallOptions } from "./app/call-handler.ts";
 export { type Caller, type TestTokenOptions, testToken } from "./app/caller.ts";
 export { CrashError, type Fault, type Faults } from "./app/faults.ts";
 export type { OthersEvent } from "./app/settle.ts";
-export {
-  startTestApp,
-  type TestApp,
-  type TestAppOptions,
-  type TestFetchOptions,
-} from "./app/test-app.ts";
+export { startTestApp, type TestApp, type TestAppOptions } from "./app/test-app.ts";
 export type { TestClock } from "./app/test-clock.ts";
 export type { SentDelivery } from "./app/test-process.ts";
+export type { TestFetchOptions } from "./app/test-request.ts";
 export type { TestRow } from "./app/test-stack.ts";
 export { type CrashScenario, type Cut, crashEverywhere } from "./crash-kit.ts";
 export type { LambdaMessages, LambdaRows } from "./lambda-event.ts";

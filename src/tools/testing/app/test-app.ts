@@ -22,6 +22,7 @@ import {
   type TestProcess,
   untilCrash,
 } from "./test-process.ts";
+import { requestInit, type TestFetchOptions } from "./test-request.ts";
 import {
   openTestRows,
   putParameters,
@@ -29,20 +30,6 @@ import {
   type TestRow,
   type TestStack,
 } from "./test-stack.ts";
-
-/** Options of `app.fetch`. */
-export interface TestFetchOptions {
-  /** HTTP method. Default `GET`. */
-  readonly method?: string;
-  /** Request body. Objects are sent as JSON, strings, bytes and a `FormData` unchanged. */
-  readonly body?: unknown;
-  /** Request headers. Default: only those that the body needs. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Cancels the request. Default: none. */
-  readonly signal?: AbortSignal;
-  /** Signs the request in as this caller. */
-  readonly as?: Caller;
-}
 
 /** Server on its own embedded stack, for tests. */
 export interface TestApp {
@@ -217,23 +204,12 @@ async function startOn(
   const rows = await openTestRows(stack, clock, async () => (await running()).runtime);
 
   const app: TestApp = {
-    fetch: async (path, { as, body, headers = {}, method, signal } = {}) => {
+    fetch: async (path, { as, signal, ...options } = {}) => {
       const { port, signal: life } = await running();
-      const token = as === undefined ? undefined : await app.token(as);
-      const isRaw =
-        body === undefined ||
-        typeof body === "string" ||
-        body instanceof Uint8Array ||
-        body instanceof FormData;
+      const authorization = as && `Bearer ${await app.token(as)}`;
       return fetch(`http://127.0.0.1:${port}${path}`, {
-        method: method ?? (body === undefined ? "GET" : "POST"),
-        headers: {
-          ...(token !== undefined && { authorization: `Bearer ${token}` }),
-          ...(!isRaw && { "content-type": "application/json" }),
-          ...headers,
-        },
+        ...requestInit(options, defined({ authorization })),
         redirect: "manual",
-        ...defined({ body: isRaw ? body : JSON.stringify(body) }),
         signal: signal === undefined ? life : AbortSignal.any([signal, life]),
       });
     },

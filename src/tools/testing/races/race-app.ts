@@ -19,13 +19,14 @@ import { callHandler, testContext } from "../app/call-handler.ts";
 import { type Caller, tokenOf } from "../app/caller.ts";
 import type { Client } from "../app/faults.ts";
 import { deliverAgain } from "../app/settle.ts";
-import type { TestApp, TestAppOptions, TestFetchOptions } from "../app/test-app.ts";
+import type { TestApp, TestAppOptions } from "../app/test-app.ts";
 import {
   type Recorded,
   startTestProcess,
   type TestProcess,
   untilCrash,
 } from "../app/test-process.ts";
+import { requestInit, type TestFetchOptions } from "../app/test-request.ts";
 import { openTestRows, putParameters } from "../app/test-stack.ts";
 import { settleOrder } from "./settle-order.ts";
 import { gateRace, raceTasks } from "./task.ts";
@@ -186,31 +187,26 @@ export async function openRaceApp(stack: RaceStack, tenant: RaceTenant, processe
   return { app, close };
 }
 
-const noBytes = new Uint8Array(0);
+const origin = "http://race.localhost";
 
 /** Sends a request without a socket. A gateway has identified its caller. */
-function fetched(
+async function fetched(
   runtime: Runtime,
   auth: RaceStack["auth"],
   target: string,
   options: TestFetchOptions = {},
 ): Promise<Response> {
-  const { as, body, headers = {}, method, signal } = options;
-  if (body instanceof FormData)
-    return encoded(body, options).then((sent) => fetched(runtime, auth, target, sent));
-  const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
-  const bytes = body === undefined ? noBytes : Buffer.from(isRaw ? body : JSON.stringify(body));
+  const { as, signal } = options;
+  const sent = new Request(`${origin}${target}`, requestInit(options));
+  const bytes = new Uint8Array(await sent.arrayBuffer());
   const { user, tenant, roles } = withDefaults({ ...auth.claims });
   const request: HttpRequest = {
-    ...splitTarget(target),
-    method: method ?? (body === undefined ? "GET" : "POST"),
+    ...splitTarget(sent.url.slice(origin.length)),
+    method: sent.method,
     headers: {
-      ...(!isRaw && { "content-type": "application/json" }),
-      ...(bytes.length > 0 && { "content-length": String(bytes.length) }),
       host: "race.localhost",
-      ...Object.fromEntries(
-        Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
-      ),
+      ...(bytes.length > 0 && { "content-length": String(bytes.length) }),
+      ...Object.fromEntries(sent.headers),
     },
     ip: undefined,
     signal: signal ?? new AbortController().signal,
@@ -227,14 +223,6 @@ function fetched(
     };
     serve({ runtime, routes: runtime.routes }, request, { send }).catch(reject);
   });
-}
-
-/** Encodes a form as fetch does. */
-async function encoded(form: FormData, options: TestFetchOptions): Promise<TestFetchOptions> {
-  const content = new Response(form);
-  const type = { "content-type": String(content.headers.get("content-type")) };
-  const body = new Uint8Array(await content.arrayBuffer());
-  return { ...options, body, headers: { ...type, ...options.headers } };
 }
 
 function webResponse({ status, headers, cookies, body }: HttpResponse): Response {
