@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { replaced } from "./replaced.ts";
 
 type Invocation = Record<PropertyKey, unknown>;
 
@@ -39,29 +40,18 @@ export async function asConcurrentRuntime(
   count: number,
   work: (invoke: Invoke) => Promise<void>,
 ): Promise<void> {
-  const { env } = process;
-  const before = [
-    Object.getOwnPropertyDescriptor(env, maxConcurrency),
-    Object.getOwnPropertyDescriptor(globalThis, "awslambda"),
-  ] as const;
+  // Safe cast: Lambda's runtime defines this name.
+  const { awslambda } = globalThis as { readonly awslambda?: object };
   const InvokeStore = createInvokeStore();
-  env[maxConcurrency] = String(count);
-  const awslambda = { ...before[1]?.value, InvokeStore };
-  Object.defineProperty(globalThis, "awslambda", { value: awslambda, ...own });
+  const restore = replaced(
+    [process.env, "AWS_LAMBDA_MAX_CONCURRENCY", String(count)],
+    [globalThis, "awslambda", { ...awslambda, InvokeStore }],
+  );
   try {
     await work(({ awsRequestId, tenantId }, invocation) =>
       InvokeStore.run({ [keys.REQUEST_ID]: awsRequestId, [keys.TENANT_ID]: tenantId }, invocation),
     );
   } finally {
-    for (const [place, name, descriptor] of [
-      [env, maxConcurrency, before[0]],
-      [globalThis, "awslambda", before[1]],
-    ] as const) {
-      Reflect.deleteProperty(place, name);
-      if (descriptor !== undefined) Object.defineProperty(place, name, descriptor);
-    }
+    restore();
   }
 }
-
-const maxConcurrency = "AWS_LAMBDA_MAX_CONCURRENCY";
-const own = { configurable: true, writable: true, enumerable: true };

@@ -1,4 +1,5 @@
 import { format } from "node:util";
+import { replaced } from "./replaced.ts";
 
 const methods = ["debug", "error", "info", "log", "trace", "warn"] as const;
 
@@ -9,32 +10,23 @@ const methods = ["debug", "error", "info", "log", "trace", "warn"] as const;
  * @returns a function that ends this.
  */
 export function takeOutput(take: (text: string) => boolean): () => void {
-  const undo: (() => void)[] = [];
-  for (const stream of [process.stdout, process.stderr]) {
+  const streams = [process.stdout, process.stderr].map((stream) => {
     const write = stream.write.bind(stream);
-    const own = Object.getOwnPropertyDescriptor(stream, "write");
-    // Safe cast: the parameters after the text are passed on or called.
-    stream.write = ((text: string | Uint8Array, ...rest: unknown[]) => {
+    const taking = (text: string | Uint8Array, ...rest: unknown[]) => {
+      // Safe cast: the parameters after the text are passed on.
       if (!take(Buffer.from(text).toString())) return write(text, ...(rest as []));
       const done = rest.find((value) => typeof value === "function");
       done?.();
       return true;
-    }) as typeof stream.write;
-    undo.push(() => {
-      if (own === undefined) Reflect.deleteProperty(stream, "write");
-      else Object.defineProperty(stream, "write", own);
-    });
-  }
-  for (const method of methods) {
+    };
+    return [stream, "write", taking] as const;
+  });
+  const printing = methods.map((method) => {
     const original = console[method];
-    console[method] = (...values: unknown[]) => {
+    const taking = (...values: unknown[]) => {
       if (!take(`${format(...values)}\n`)) original.apply(console, values);
     };
-    undo.push(() => {
-      console[method] = original;
-    });
-  }
-  return () => {
-    for (const one of undo) one();
-  };
+    return [console, method, taking] as const;
+  });
+  return replaced(...streams, ...printing);
 }

@@ -3,6 +3,7 @@ import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers";
 import timersPromises from "node:timers/promises";
 import { checkAdvance, type TestClock } from "../app/test-clock.ts";
+import { replaced } from "./replaced.ts";
 import { seededRandom } from "./search.ts";
 
 /** Timer that fires when the clock of the race moves. */
@@ -117,23 +118,23 @@ export class RaceTime implements TestClock {
       construct: (target, given) => Reflect.construct(target, given.length > 0 ? given : [now()]),
       get: (target, name) => (name === "now" ? now : Reflect.get(target, name)),
     });
-    const replace = (newTimers: object, NewDate: DateConstructor, newSleep: typeof sleep) => {
-      Object.assign(globalThis, newTimers, { Date: NewDate });
-      Object.assign(timers, newTimers);
-      Object.assign(timersPromises, { setTimeout: newSleep });
-      syncBuiltinESMExports();
-    };
     const ourTimers = {
       setTimeout: ours(setTimeout, false),
       setInterval: ours(setInterval, true),
       clearTimeout: clear(clearTimeout),
       clearInterval: clear(clearInterval),
     };
-    replace(ourTimers, NewDate, slept);
-    Math.random = () => (this.#ownerOf() === undefined ? random() : this.#random());
+    const restore = replaced(
+      ...Object.entries(ourTimers).map((timer) => [globalThis, ...timer] as const),
+      ...Object.entries(ourTimers).map((timer) => [timers, ...timer] as const),
+      [timersPromises, "setTimeout", slept],
+      [globalThis, "Date", NewDate],
+      [Math, "random", () => (this.#ownerOf() === undefined ? random() : this.#random())],
+    );
+    syncBuiltinESMExports();
     this.#restore = () => {
-      replace({ setTimeout, setInterval, clearTimeout, clearInterval }, RealDate, sleep);
-      Math.random = random;
+      restore();
+      syncBuiltinESMExports();
     };
   }
 
