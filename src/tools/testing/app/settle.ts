@@ -5,6 +5,7 @@ import { receiveEvent } from "../../../app/run/receive-event.ts";
 import { consumeOnce } from "../../../app/run/task.ts";
 import type { Adapters, Messaging } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
+import type { Looked } from "../../../app/schedules/schedule-look.ts";
 import type { TaskOutcome } from "../../../app/schedules/schedules.ts";
 import { readEnvelope, type SharedEvent } from "../../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../../parts/messages/job-message.ts";
@@ -17,34 +18,77 @@ import type { TestStack } from "./test-stack.ts";
 /** Advance of the clock per step while messages are hidden. */
 const stepMs = 5_000;
 
-interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
+/** Way in which an app handles messages and waits, while it settles. */
+export interface Settling {
   /** Time from which schedules are due. */
   readonly sinceMs: number;
-  readonly clock: TestClock;
-  readonly maxSteps?: number | undefined;
+  /** Called with what became of each schedule. */
+  looked(name: string, outcome: Looked): void;
+  /** Handles the messages that wait. Returns the number that it got further with. */
+  work(): Promise<number>;
+  /** Returns the number of messages that are left. */
+  waiting(): Promise<number>;
+  /** Waits until more can be done. @throws Error if it waited too often. */
+  rest(left: number): Promise<void>;
+}
+
+/**
+ * Fires due schedules, handles messages and sweeps the outbox until nothing is left.
+ *
+ * @returns the number of messages that the sweeps set aside.
+ */
+export async function settleWith(
+  { runtime, adapters }: Pick<TestProcess, "runtime" | "adapters">,
+  { sinceMs, looked, work, waiting, rest }: Settling,
+): Promise<number> {
+  const { registry } = runtime.server;
+  const outbox = usesMessages(registry) ? (await runtime.runs.open()).outbox : undefined;
+  // Loaded lazily, because only servers with schedules need the module.
+  const { createSchedules } =
+    registry.schedules.size === 0 ? {} : await import("../../../app/schedules/schedules.ts");
+  const schedules = (await createSchedules?.(runtime, adapters, consumeOnce)) ?? [];
+  for (let setAside = 0; ; ) {
+    let [progress, left] = [0, 0];
+    for (const schedule of schedules) {
+      const outcome = await schedule.look({ sinceMs });
+      looked(schedule.name, outcome);
+      if (outcome.kind === "fired" || outcome.kind === "gave-up") progress += 1;
+      else if (outcome.kind !== "idle") left += 1;
+    }
+    progress += await work();
+    if (progress > 0) continue;
+    // Last, because it costs the most calls, and most committed messages are already sent.
+    const swept = await outbox?.sweep({ graceMs: 0 });
+    setAside += swept?.setAside ?? 0;
+    if ((swept?.dispatched ?? 0) > 0) continue;
+    left += (swept?.left ?? 0) + (await waiting());
+    if (left === 0) return setAside;
+    await rest(left);
+  }
 }
 
 /** @throws Error naming each message that is stuck or failed permanently, with its reason. */
 export async function settle(
   process: TestProcess,
-  { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,
+  {
+    clock,
+    sinceMs,
+    waitMs,
+    mostMs,
+    maxSteps = 120,
+  }: Pick<TestStack, "waitMs" | "mostMs"> &
+    Pick<Settling, "sinceMs"> & {
+      readonly clock: TestClock;
+      readonly maxSteps?: number | undefined;
+    },
 ): Promise<void> {
   const { runtime, adapters } = process;
   const { registry } = runtime.server;
   const queues = usesQueues(registry) ? queuesOf(registry, await adapters.messaging.open()) : [];
-  // Loaded lazily, because only servers with schedules need the module.
-  const { createSchedules } =
-    registry.schedules.size === 0 ? {} : await import("../../../app/schedules/schedules.ts");
-  const schedules = (await createSchedules?.(runtime, adapters, consumeOnce)) ?? [];
   const [deadLettered, gaveUp]: [string[], string[]] = [[], []];
   const stuck = new Map<string, string>();
-  let refused = 0;
-  const sweep = async () =>
-    usesMessages(registry)
-      ? (await runtime.runs.open()).outbox.sweep({ graceMs: 0 })
-      : { dispatched: 0, left: 0, setAside: 0 };
 
-  const work = async (queue: MessageQueue): Promise<number> => {
+  const workOn = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
     for (const message of messages) {
@@ -67,45 +111,35 @@ export async function settle(
     return messages.length;
   };
 
-  const fire = async () => {
-    let [fired, due] = [0, 0];
-    for (const schedule of schedules) {
-      const { kind, reason } = await schedule.look({ sinceMs });
-      if (kind === "gave-up") gaveUp.push(`${schedule.name} (${reason})`);
-      stuck.delete(schedule.name);
-      if (kind === "fired" || kind === "gave-up") fired += 1;
-      else if (kind !== "idle") {
-        due += 1;
-        stuck.set(schedule.name, schedule.name);
-      }
-    }
-    return { fired, due };
-  };
-
   let [steps, restMs] = [0, mostMs];
-  for (;;) {
-    const { fired, due } = await fire();
-    if (fired > 0) continue;
-    let worked = 0;
-    for (const queue of queues) worked += await work(queue);
-    if (worked > 0) continue;
-    // Last, because most committed events are already dispatched.
-    const { dispatched, left, setAside } = await sweep();
-    refused += setAside;
-    if (dispatched > 0) continue;
-    const sizes = await Promise.all(queues.map((queue) => queue.size()));
-    const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left + due);
-    if (waiting === 0) break;
-    steps += 1;
-    if (steps > maxSteps) {
-      const names = [...stuck.values()].join("; ") || "nothing that came to this process";
-      throw new Error(`app.settled: ${waiting} are left in schedules, outbox and queues: ${names}`);
-    }
-    const moveMs = Math.min(stepMs, restMs);
-    restMs -= moveMs;
-    clock.advance(moveMs);
-    await sleep(waitMs);
-  }
+  const refused = await settleWith(process, {
+    sinceMs,
+    looked: (name, { kind, reason }) => {
+      stuck.delete(name);
+      if (kind === "gave-up") gaveUp.push(`${name} (${reason})`);
+      else if (kind !== "idle" && kind !== "fired") stuck.set(name, name);
+    },
+    work: async () => {
+      let worked = 0;
+      for (const queue of queues) worked += await workOn(queue);
+      return worked;
+    },
+    waiting: async () => {
+      const sizes = await Promise.all(queues.map((queue) => queue.size()));
+      return sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, 0);
+    },
+    rest: async (left) => {
+      steps += 1;
+      if (steps > maxSteps) {
+        const names = [...stuck.values()].join("; ") || "nothing that came to this process";
+        throw new Error(`app.settled: ${left} are left in schedules, outbox and queues: ${names}`);
+      }
+      const moveMs = Math.min(stepMs, restMs);
+      restMs -= moveMs;
+      clock.advance(moveMs);
+      await sleep(waitMs);
+    },
+  });
   const [lost] = [
     refused > 0 && `${refused} events were set aside, since the bus refuses them: see app.logs`,
     deadLettered.length > 0 && `in the dead-letter queue: ${deadLettered.join("; ")}`,
