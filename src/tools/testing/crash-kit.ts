@@ -1,6 +1,5 @@
 import type { Server } from "../../app/server/server.ts";
-import { leaseMs, skewMs } from "../../parts/once/claim.ts";
-import { CrashError } from "./app/faults.ts";
+import { CrashError, pastLeaseMs } from "./app/faults.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "./app/test-app.ts";
 
 /** Scenario that {@link crashEverywhere} interrupts at each of its calls to AWS. */
@@ -95,7 +94,7 @@ async function retried<Result>(app: TestApp, act: CrashScenario<Result>["act"]) 
       if (attempt === attempts || !(error instanceof CrashError || isForAnotherTry(error)))
         throw error;
     }
-    app.clock.advance(leaseMs + skewMs + 1_000);
+    app.clock.advance(pastLeaseMs);
   }
 }
 

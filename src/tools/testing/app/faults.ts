@@ -1,6 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ParameterReader } from "../../../app/runtime/adapters.ts";
 import type { Database } from "../../../base/types/database.ts";
+import { leaseMs, skewMs } from "../../../parts/once/claim.ts";
+
+/** Time after which the claims of a crashed process can be taken over. */
+export const pastLeaseMs = leaseMs + skewMs + 1_000;
+
+/** Members of the error of a call whose answer is lost. */
+export const lostAnswer = Object.freeze({ name: "TimeoutError", code: "ECONNRESET" });
 
 /**
  * Error that every call in flight throws when a test crashes its app with
@@ -148,8 +155,7 @@ export function createCallWatch(crash: () => void, gate?: Gate) {
             throw new TypeError(
               "faults.before(...).loseAnswer(): an answer is lost after the call; use faults.after",
             );
-          const facts = { name: "TimeoutError", code: "ECONNRESET" };
-          refuse(new Error("socket hang up (armed by the test)"), facts);
+          refuse(new Error("socket hang up (armed by the test)"), lostAnswer);
         },
       };
     };

@@ -1,5 +1,4 @@
-import { leaseMs, skewMs } from "../../../parts/once/claim.ts";
-import { CrashError, type GatedCall } from "../app/faults.ts";
+import { CrashError, type GatedCall, lostAnswer, pastLeaseMs } from "../app/faults.ts";
 import { untilCrash } from "../app/test-process.ts";
 import type { RaceChoice, RaceMove, RacePath } from "./search.ts";
 import type { Stillness } from "./stillness.ts";
@@ -31,7 +30,6 @@ interface Choice extends RaceChoice {
 }
 
 const mostMoves = 2_000;
-const expiryMs = leaseMs + skewMs + 1_000;
 const expiryMove: RaceMove = { actor: "clock", call: "past a lease", kind: "expiry" };
 
 /** One order: each call waits until the order picks it. */
@@ -214,7 +212,7 @@ export class RaceOrder {
 
   async #make({ actor, call, kind, open }: Choice): Promise<void> {
     if (kind !== "call") this.#left[kind] -= 1;
-    this.#time.advance(kind === "expiry" ? expiryMs : 1);
+    this.#time.advance(kind === "expiry" ? pastLeaseMs : 1);
     if (open === undefined) return void this.steps.push({ actor, call, kind, outcome: "done" });
     this.#last = open.actor;
     const waiting = isWaiting(open) ? open : await this.#started(open.actor);
@@ -240,13 +238,14 @@ export class RaceOrder {
   async #perform(waiting: Waiting, kind: RaceMove["kind"]): Promise<string> {
     this.#waiting = this.#waiting.filter((other) => other !== waiting);
     if (kind === "throttle") {
-      waiting.fail(named("ProvisionedThroughputExceededException", "throttled by the race"));
+      const name = "ProvisionedThroughputExceededException";
+      waiting.fail(Object.assign(new Error("throttled by the race"), { name }));
       return "throttled";
     }
     const { error, report } = await waiting.send();
     if (kind === "crash") this.#crash(waiting);
     else if (kind === "lost answer")
-      waiting.fail(Object.assign(named("TimeoutError", "socket hang up"), { code: "ECONNRESET" }));
+      waiting.fail(Object.assign(new Error("socket hang up"), lostAnswer));
     else report();
     return error === undefined ? "done" : String((error as Partial<Error>).name); // safe: any member may be absent
   }
@@ -262,8 +261,4 @@ export class RaceOrder {
 
 function isWaiting(open: Open): open is Waiting {
   return open.send !== undefined;
-}
-
-function named(name: string, message: string): Error {
-  return Object.assign(new Error(message), { name });
 }
