@@ -10,7 +10,7 @@ import {
 } from "@aws-sdk/client-sqs";
 import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
 import { untriedText } from "../../parts/messages/waited.ts";
-import { queueMessage, reasonAttribute, systemAttributes } from "./sqs-queue.ts";
+import { queueMessage, reasonAttribute, redriveOf, systemAttributes, urlOf } from "./sqs-queue.ts";
 
 export interface DeadLetter {
   /** The ID that it has in the dead-letter queue. */
@@ -50,13 +50,10 @@ export async function openDeadLetters(
 ): Promise<DeadLetters | undefined> {
   const source = await queue.url();
   const asked = { QueueUrl: source, AttributeNames: ["RedrivePolicy" as const] };
-  const found = (await client.send(new GetQueueAttributesCommand(asked))).Attributes;
-  if (found?.RedrivePolicy === undefined) return undefined;
-  const { deadLetterTargetArn: arn } = JSON.parse(found.RedrivePolicy) as {
-    readonly deadLetterTargetArn: string;
-  };
-  const QueueName = arn.slice(arn.lastIndexOf(":") + 1);
-  const { QueueUrl } = await client.send(new GetQueueUrlCommand({ QueueName }));
+  const { Attributes: found = {} } = await client.send(new GetQueueAttributesCommand(asked));
+  const name = redriveOf(found)?.name;
+  if (name === undefined) return undefined;
+  const QueueUrl = await urlOf({ GetQueueUrlCommand }, client, name);
   const remove = async ({ receipt: ReceiptHandle }: DeadLetter) => {
     await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
   };

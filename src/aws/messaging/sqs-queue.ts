@@ -35,10 +35,8 @@ export function sqsQueue(
   };
   const { redrive, redeliveryMs } = redelivery(attributes);
   const { open: deadLetters } = lazy(async () => {
-    const arn = (await redrive())?.arn;
-    return arn === undefined
-      ? undefined
-      : { arn, url: await urlOf(sdk, client, arn.slice(arn.lastIndexOf(":") + 1)) };
+    const name = (await redrive())?.name;
+    return name === undefined ? undefined : urlOf(sdk, client, name);
   });
   const queue: MessageQueue = {
     name,
@@ -82,16 +80,11 @@ export function sqsQueue(
     maxReceives: async () => (await redrive())?.maxReceives,
     redeliveryMs,
     deadLetter: async ({ id, body, receipt, group }, reason) => {
-      const dead = await deadLetters();
-      if (dead === undefined) return false;
+      const QueueUrl = await deadLetters();
+      if (QueueUrl === undefined) return false;
       const MessageAttributes = reasonAttributes(body, reason);
-      const input = {
-        QueueUrl: dead.url,
-        MessageBody: body,
-        MessageGroupId: group,
-        MessageAttributes,
-      };
-      const ordered = isOrdered(dead.arn) ? { MessageDeduplicationId: `dead-${id}` } : {};
+      const input = { QueueUrl, MessageBody: body, MessageGroupId: group, MessageAttributes };
+      const ordered = isOrdered(QueueUrl) ? { MessageDeduplicationId: `dead-${id}` } : {};
       await client.send(new sdk.SendMessageCommand({ ...input, ...ordered }));
       await queue.remove(receipt);
       return true;
@@ -135,14 +128,7 @@ function redelivery(attributes: (...names: QueueAttributeName[]) => Promise<Attr
   const { open: settings } = lazy(() =>
     attributes("RedrivePolicy", "VisibilityTimeout", "MessageRetentionPeriod"),
   );
-  const redrive = async () => {
-    const { RedrivePolicy = "{}" } = await settings();
-    const { deadLetterTargetArn: arn, maxReceiveCount } = JSON.parse(RedrivePolicy) as {
-      readonly deadLetterTargetArn?: string;
-      readonly maxReceiveCount?: number | string;
-    };
-    return arn === undefined ? undefined : { arn, maxReceives: Number(maxReceiveCount) };
-  };
+  const redrive = async () => redriveOf(await settings());
   const redeliveryMs = lazy(async () => {
     try {
       const { VisibilityTimeout, MessageRetentionPeriod } = await settings();
@@ -157,6 +143,17 @@ function redelivery(attributes: (...names: QueueAttributeName[]) => Promise<Attr
     }
   });
   return { redrive, redeliveryMs };
+}
+
+/** Returns where and when SQS moves messages that fail, if the queue has a dead-letter queue. */
+export function redriveOf({ RedrivePolicy = "{}" }: Attributes) {
+  const { deadLetterTargetArn: arn, maxReceiveCount } = JSON.parse(RedrivePolicy) as {
+    readonly deadLetterTargetArn?: string;
+    readonly maxReceiveCount?: number | string;
+  };
+  if (arn === undefined) return undefined;
+  const name = arn.slice(arn.lastIndexOf(":") + 1);
+  return { name, maxReceives: Number(maxReceiveCount) };
 }
 
 export const systemAttributes = Object.freeze([
@@ -191,8 +188,8 @@ export function deadQueueName(name: string): string {
 }
 
 /** @throws Error that names the queue if it does not exist. */
-async function urlOf(
-  { GetQueueUrlCommand }: MessagingSdk,
+export async function urlOf(
+  { GetQueueUrlCommand }: Pick<MessagingSdk, "GetQueueUrlCommand">,
   client: SQSClient,
   name: string,
 ): Promise<string> {
