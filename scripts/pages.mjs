@@ -1,7 +1,9 @@
 // Checks the pages of docs/: their length, their rows in docs/README.md, and each address of a page in sources, tests,
 // templates and examples. `node scripts/pages.mjs [root]` prints each finding and exits with 1 if there is one.
-import { existsSync, globSync, readFileSync } from "node:fs";
-import { join, sep } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { filesIn, textIn } from "./documents.mjs";
+import { anchorsIn } from "./heading-anchors.ts";
 
 /** Most lines of a page. */
 const mostLines = 250;
@@ -33,27 +35,17 @@ const naming = [
 const inventing = /^test\/docs\/|^test\/integration\/(?:wording|pages)\.test\.ts$/;
 
 const [root = join(import.meta.dirname, "..")] = process.argv.slice(2);
-const pages = files(["docs/**/*.md"]);
+const pages = filesIn(root, ["docs/**/*.md"]);
 
 const found = [...lengths(), ...rows(), ...addresses()];
 console.log(found.length === 0 ? "pages: clean" : found.join("\n"));
 process.exitCode = found.length === 0 ? 0 : 1;
 
-function files(patterns) {
-  return globSync(patterns, { cwd: root, exclude: ["**/node_modules/**", "infra/dist/**"] })
-    .map((file) => file.split(sep).join("/"))
-    .sort();
-}
-
-function textOf(file) {
-  return readFileSync(join(root, file), "utf8");
-}
-
 function lengths() {
   const checked = pages.filter((page) => longer[page] === undefined);
   if (existsSync(join(root, "README.md"))) checked.push("README.md");
   return checked.flatMap((page) => {
-    const length = textOf(page).trimEnd().split("\n").length;
+    const length = textIn(root, page).trimEnd().split("\n").length;
     const most = page === "README.md" ? mostLinesOfReadme : mostLines;
     return length > most
       ? [`${page} has ${length} lines, more than ${most}: split it by tasks`]
@@ -66,7 +58,7 @@ function rows() {
   const problems = [];
   const listed = [];
   let kind = "";
-  for (const line of textOf("docs/README.md").split("\n")) {
+  for (const line of textIn(root, "docs/README.md").split("\n")) {
     kind = /^## (.*)/.exec(line)?.[1] ?? kind;
     const [, page, audience] = /^\| \[[^\]]*\]\(([^)]*)\) \| ([^|]*) \|/.exec(line) ?? [];
     if (page === undefined) continue;
@@ -85,10 +77,10 @@ function rows() {
 
 /** Addresses that lead to no page, or to no heading. A heading that is filled in at run time is not looked for. */
 function addresses() {
-  return files(naming)
+  return filesIn(root, naming)
     .filter((file) => !inventing.test(file))
     .flatMap((file) =>
-      textOf(file)
+      textIn(root, file)
         .split("\n")
         .flatMap((line, index) =>
           [...line.matchAll(/\bdocs\/[\w-]+(?:\/[\w-]+)*\.md(?:#[\w-]+)?/g)]
@@ -101,16 +93,5 @@ function addresses() {
 function leads(address) {
   const [page, anchor] = address.split("#");
   if (!existsSync(join(root, page))) return false;
-  return anchor === undefined || anchorsOf(page).includes(anchor);
-}
-
-/** Anchors of the headings of a page, as GitHub makes them. */
-function anchorsOf(page) {
-  const text = textOf(page).replaceAll(/^(`{3,})[\s\S]*?^\1$/gm, "");
-  return [...text.matchAll(/^#+ +(.*)$/gm)].map(([, title]) =>
-    title
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
-      .replaceAll(" ", "-"),
-  );
+  return anchor === undefined || anchorsIn(textIn(root, page)).includes(anchor);
 }

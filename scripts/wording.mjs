@@ -1,8 +1,9 @@
 // Checks the English of README.md, docs/ and src/: findings of the patterns in wording/patterns.mjs per 1,000 words,
 // and the openings and phrases of comments. `node scripts/wording.mjs [root] [--list]` exits with 1 above a bound;
 // with --list it prints every finding.
-import { existsSync, globSync, readFileSync } from "node:fs";
-import { join, sep } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { filesIn, textIn } from "./documents.mjs";
 import { dialect, question, refused } from "./wording/patterns.mjs";
 import { commentsOfModule, sentencesOfMarkdown, sentencesOfModule } from "./wording/prose.mjs";
 
@@ -19,10 +20,10 @@ const args = process.argv.slice(2);
 const isListed = args.includes("--list");
 const root = args.find((arg) => !arg.startsWith("--")) ?? join(import.meta.dirname, "..");
 
-const documents = ["README.md", ...files("docs/**/*.md")].filter((file) =>
+const documents = ["README.md", ...filesIn(root, "docs/**/*.md")].filter((file) =>
   existsSync(join(root, file)),
 );
-const sources = files("src/**/*.ts").filter((file) => !file.endsWith(".test.ts"));
+const sources = filesIn(root, "src/**/*.ts").filter((file) => !file.endsWith(".test.ts"));
 
 const wrong = [
   ...above(
@@ -37,20 +38,10 @@ const wrong = [
 console.log(wrong.length === 0 ? "wording: clean" : wrong.join("\n"));
 process.exitCode = wrong.length === 0 ? 0 : 1;
 
-function files(pattern) {
-  return globSync(pattern, { cwd: root })
-    .map((file) => file.split(sep).join("/"))
-    .sort();
-}
-
-function textOf(file) {
-  return readFileSync(join(root, file), "utf8");
-}
-
 /** Returns the lines to print if the files have more findings than the bound: in all, or one page. */
 function above(name, group, read, bound) {
   const counted = group.map((file) => {
-    const sentences = read(file, textOf(file));
+    const sentences = read(file, textIn(root, file));
     const findings = sentences.flatMap(({ line, words }) =>
       dialect.flatMap(([pattern, instead]) => {
         const [phrase] = pattern.exec(words) ?? [];
@@ -84,7 +75,7 @@ function rate(counted) {
 /** Returns the comments of the sources that are refused. */
 function comments() {
   const all = sources.flatMap((file) =>
-    commentsOfModule(file, textOf(file)).map(({ words, line }) => ({
+    commentsOfModule(file, textIn(root, file)).map(({ words, line }) => ({
       words,
       place: `${file}:${line}`,
     })),

@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { anchorsIn } from "../../scripts/heading-anchors.ts";
 
 /** The root of the repository. */
 export const root = join(import.meta.dirname, "../..");
@@ -85,16 +86,7 @@ export function codeBlocks(document: string, text: string): CodeBlock[] {
 
 /** The anchors of a document's headings, as GitHub makes them. */
 export function headingAnchors(document: string): string[] {
-  return [
-    ...textOf(document)
-      .replaceAll(/^(`{3,})[\s\S]*?^\1$/gm, "")
-      .matchAll(/^#+ +(.*)$/gm),
-  ].map(([, title = ""]) =>
-    title
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
-      .replaceAll(" ", "-"),
-  );
+  return anchorsIn(textOf(document));
 }
 
 /** Where a block stands, for messages. */
