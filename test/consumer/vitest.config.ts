@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
-// What `npm run test:consumer` runs: the package as npm packs it, installed in projects outside this repository.
-// biome-ignore lint/style/noDefaultExport: vitest takes no other
+// Run by `npm run test:consumer`: the package as npm packs it, installed in projects outside this repository.
+// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   test: {
     include: ["test/consumer/*.test.ts"],

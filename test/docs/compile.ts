@@ -12,20 +12,20 @@ export interface WrittenBlocks {
   remove(): void;
 }
 
-/** What a document has its reader make by a command, by its name there. */
+/** Files that a document's reader creates with a command, by their names there. */
 const made: Readonly<Record<string, readonly [name: string, path: string]>> = {
   "docs/client.md": ["api.d.ts", "test/fixtures/files-api.d.ts"],
 };
 
 /**
- * Writes each block to a file. One that begins with a comment such as `// files.ts` is called so, and
- * the other blocks of its document can import it. What they import and the document lacks is taken from the
- * first page that it links to and that has a file of this name: the document continues that example.
+ * Writes each block to a file. A block whose first line is a comment such as `// files.ts` has that name, and
+ * the other blocks of its document can import it. If the document lacks an imported file, the document continues
+ * the example of the first linked page that has a file of this name.
  *
- * @throws Error where two blocks of a document have the same name.
+ * @throws Error if two blocks of a document have the same name.
  */
 export function writeBlocks(blocks: readonly CodeBlock[]): WrittenBlocks {
-  mkdirSync(join(root, ".keelson"), { recursive: true, mode: 0o700 }); // git leaves it alone
+  mkdirSync(join(root, ".keelson"), { recursive: true, mode: 0o700 }); // git ignores it
   const directory = mkdtempSync(join(root, ".keelson", "docs-check-"));
   const files = blocks.map((block) => {
     const folder = join(directory, block.document.replaceAll("/", "-"));
@@ -48,7 +48,7 @@ export function writeBlocks(blocks: readonly CodeBlock[]): WrittenBlocks {
   return { directory, files, remove: () => rmSync(directory, { recursive: true, force: true }) };
 }
 
-/** Writes the files that a block imports from a linked page beside it, and those that they import. */
+/** Writes the files that a block imports from a linked page next to it, and their imports. */
 function addImported({ code, document }: CodeBlock, folder: string): void {
   for (const [, name = ""] of code.matchAll(/ from "\.\/([\w.-]+\.ts)"/g)) {
     const path = join(folder, name);
@@ -104,7 +104,7 @@ export async function compileErrors({ directory, files }: WrittenBlocks): Promis
   return lines.map((line) => located(line, directory, files));
 }
 
-/** `line-7.ts(2,1): error …` becomes `README.md:8: error …`; what belongs to no block stays as it is. */
+/** `line-7.ts(2,1): error …` becomes `README.md:8: error …`; lines about other files stay unchanged. */
 function located(line: string, directory: string, files: WrittenBlocks["files"]): string {
   const [, path = "", row, message] = /^(.+?)\((\d+),\d+\): (.*)$/.exec(line) ?? [];
   const block = files.find(

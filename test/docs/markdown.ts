@@ -27,9 +27,9 @@ export const tutorialPages: readonly string[] = [
 /** A fenced block of a document. */
 export interface CodeBlock {
   readonly document: string;
-  /** The line of the document that the code begins at. */
+  /** The line of the document at which the code starts. */
   readonly line: number;
-  /** What the fence says; `""` where it says nothing. */
+  /** The language after the fence; `""` without one. */
   readonly language: string;
   readonly code: string;
   /** The text of the heading above it. */
@@ -49,9 +49,9 @@ export function allBlocks(): CodeBlock[] {
 }
 
 /**
- * The fenced blocks of a text.
+ * The fenced blocks of a page.
  *
- * @throws Error where a fence is not closed: what follows it would go unchecked.
+ * @throws Error if a fence is not closed, because the rest of the page would not be checked.
  */
 export function codeBlocks(document: string, text: string): CodeBlock[] {
   const blocks: CodeBlock[] = [];
@@ -89,7 +89,7 @@ export function headingAnchors(document: string): string[] {
   return anchorsIn(textOf(document));
 }
 
-/** Where a block stands, for messages. */
+/** The place of a block, for messages. */
 export function placeOf({ document, line }: Pick<CodeBlock, "document" | "line">): string {
   return `${document}:${line}`;
 }

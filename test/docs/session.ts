@@ -11,7 +11,7 @@ export interface Step {
   readonly answer: string;
 }
 
-/** The steps of a block: `$ ` begins a command, the lines below are its answer. */
+/** The steps of a block: a command starts with `$ `, and the lines below it are its output. */
 export function stepsOf(block: CodeBlock): Step[] {
   const steps: { place: string; command: string; answer: string }[] = [];
   for (const [index, line] of block.code.split("\n").entries()) {
@@ -23,19 +23,19 @@ export function stepsOf(block: CodeBlock): Step[] {
         answer: "",
       });
     else if (last === undefined)
-      throw new Error(`${placeOf(block)}: the block does not begin with a command`);
+      throw new Error(`${placeOf(block)}: the block does not start with a command`);
     else last.answer += last.answer === "" ? line : `\n${line}`;
   }
   return steps;
 }
 
-/** Whether what a command printed is what the document says. */
+/** Whether the output of a command matches the document. */
 export function answers({ answer }: Pick<Step, "answer">, printed: string): boolean {
   const pattern = answer.split("…").map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
   return new RegExp(`^${pattern.join("[^]+?")}$`).test(printed.trimEnd());
 }
 
-/** Runs the commands in one shell, so that a variable lives on, and returns what each printed. */
+/** Runs the commands in one shell, so that variables remain, and returns the output of each. */
 export async function runSteps(
   steps: readonly Step[],
   env: Readonly<Record<string, string | undefined>>,

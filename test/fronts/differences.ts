@@ -1,6 +1,6 @@
 import { beforeEach } from "vitest";
 
-/** What one of the fronts does otherwise than the container that the tests are written for. */
+/** A difference between one of the fronts and the container, for which the tests are written. */
 const differences: readonly {
   readonly front: string;
   readonly tests: readonly string[];

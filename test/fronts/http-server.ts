@@ -38,7 +38,7 @@ function webFunction(runtime: Runtime, options: HttpServerOptions): Server {
   return http;
 }
 
-/** What Lambda says of an invocation. */
+/** Lambda's description of an invocation. */
 const context = { getRemainingTimeInMillis: () => 60_000 };
 
 const events = { http: "httpApi", rest: "restApi", url: "functionUrl" } as const;
@@ -58,7 +58,7 @@ function eventFunction(runtime: Runtime, front: Exclude<Front, "web">): Server {
     const event = await eventOf(front, incoming);
     try {
       if (isStreaming) await invoke(event, responseSink(outgoing), context);
-      else write(outgoing, (await invoke(event, context)) as Result); // safe: what an HTTP API gets
+      else write(outgoing, (await invoke(event, context)) as Result); // safe: a result for an HTTP API
     } catch {
       outgoing.writeHead(502).end(); // what Lambda's fronts answer for an error
     }

@@ -21,7 +21,7 @@ export const streamingRuntime = {
   },
 };
 
-/** Writes what a function streams to a client: first its prelude, then its bytes. */
+/** Writes a function's stream to a client: first its prelude, then its bytes. */
 export function responseSink(outgoing: ServerResponse): ResponseStream {
   let isFirst = true;
   const sink: Sink = {

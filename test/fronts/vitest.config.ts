@@ -2,14 +2,14 @@ import { defineConfig } from "vitest/config";
 import { alias, replacements } from "../../vitest.config.ts";
 import { replacedModules } from "../support/replaced-modules.ts";
 
-// What `npm run test:fronts` runs: the HTTP checks of the specification and of streams, through each of Lambda's fronts.
+// Run by `npm run test:fronts`: the HTTP checks of the specification and of streams, through each of Lambda's fronts.
 const front = {
   module: "src/hosts/container-http/http-server.ts",
   only: "src/tools/testing/app/test-process.ts",
   by: "test/fronts/http-server.ts",
   because: "a test app's requests come through one of Lambda's fronts",
 };
-// biome-ignore lint/style/noDefaultExport: vitest takes no other
+// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   resolve: { alias },
   plugins: [replacedModules([...replacements, front])],

@@ -3,7 +3,7 @@
  * taken from the fastest of some runs in turns, which other work on the machine disturbs least. A busy machine gets more
  * runs: while the exponent is not below `below`, at most `mostRuns`.
  *
- * @param prepare - makes what the measured work needs for a size.
+ * @param prepare - creates the data of the measured work for a size.
  */
 export async function slopeOf(
   [small, large]: readonly [small: number, large: number],

@@ -30,11 +30,11 @@ const hostile = defineFeature("hostile", (r) => {
   });
 });
 
-/** A server whose handlers fail for no input that they accept: what is a 500 here is a defect of the way to them. */
+/** A server whose handlers never fail for input that they accept: a 500 is a defect of the way to them. */
 export const hostileServer = () =>
   buildServer({ features: [hostile], auth: { secret: "a secret that is long enough for tests" } });
 
-/** What is wrong with an answer to a hostile request; `undefined` where nothing is. */
+/** The defect of a response to a hostile request; `undefined` if it has none. */
 export function wrongWith(status: number, body: string): string | undefined {
   if (status >= 500) return `${status}: ${body}`;
   if (status < 400) return undefined;

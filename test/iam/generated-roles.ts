@@ -7,11 +7,11 @@ import { type RecordedCall, requestsOf } from "./recorded-requests.ts";
 import { type Resources, roleOf } from "./resolved.ts";
 import { account, loadSimulator, type Policy, type Simulator } from "./simulator.ts";
 
-/** What the sample's functions have called, and where. */
+/** Calls of the sample's functions, and their resources. */
 export interface Recorded {
   /** The calls of a function, by the name that the sample gives it. */
   callsOf(name: string): readonly RecordedCall[];
-  /** What names begin with. */
+  /** Prefix of names. */
   readonly prefix: string;
   /** The path of its parameters. */
   readonly parameters: string;
@@ -67,7 +67,7 @@ export function describeGeneratedRoles(recorded: Recorded): void {
         expect(calls.length).toBeGreaterThan(0);
         for (const call of new Map(calls.map((one) => [JSON.stringify(one), one])).values()) {
           const requests = requestsOf(call, () => ({ partitionKey: "pk" }));
-          // A transaction has one set of credentials: those of the tenant, where a row of theirs is in it.
+          // A transaction uses one set of credentials: the tenant's, if it has one of the tenant's rows.
           const isTenants =
             isolation !== undefined &&
             requests.some(({ resource }) => resource === `${tablesArn}${prefix}-files`);

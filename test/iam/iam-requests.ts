@@ -1,4 +1,4 @@
-/** What IAM is asked for a call. */
+/** IAM's question for a call. */
 export interface IamRequest {
   readonly action: string;
   readonly resource: string;
@@ -11,15 +11,15 @@ export interface TableKeys {
   readonly indexes?: Readonly<Record<string, string>>;
 }
 
-/** What is known of tables by their names. */
+/** Facts about tables, by name. */
 export type KeysOf = (table: string) => TableKeys;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * What DynamoDB asks IAM for a command, by the service authorization reference: of a batch for each table, of a transaction for each item.
- * `LeadingKeys` are the partition keys of the items, of a query that of its table or index; a scan has none. `EnclosingOperation` is there for
- * the actions that are also commands.
+ * DynamoDB's questions to IAM for a command, by the service authorization reference: for a batch, one per table, for a transaction, one per
+ * item. `LeadingKeys` are the partition keys of the items; a query has the key of its table or index, a scan does not have one.
+ * `EnclosingOperation` is set for actions that are also commands.
  */
 export function iamRequests(operation: string, input: Fields, keysOf: KeysOf): IamRequest[] {
   const { RequestItems: requests, TransactItems: items, TableName: name } = input;
@@ -97,7 +97,7 @@ function requestOf(
   };
 }
 
-/** What the ARNs of the account's tables begin with. */
+/** Prefix of the ARNs of the account's tables. */
 export const tablesArn = "arn:aws:dynamodb:eu-west-1:123456789012:table/";
 
 const nameOf = (table: string) => table.replace(/^arn:.*:table\//, "");
@@ -107,7 +107,7 @@ function writtenKey(request: unknown): unknown {
   return fieldsOf(PutRequest)["Item"] ?? fieldsOf(DeleteRequest)["Key"];
 }
 
-/** Of an item or a key, as document clients take it or as it is sent. */
+/** Value of an item or a key, in the form of document clients or of DynamoDB's API. */
 function keyOf(item: unknown, attribute: string): string {
   const value = fieldsOf(item)[attribute];
   return typeof value === "string" ? value : String(fieldsOf(value)["S"]);

@@ -1,7 +1,7 @@
 import { type IamRequest, iamRequests, type KeysOf } from "./iam-requests.ts";
 import { account } from "./simulator.ts";
 
-/** A call of AWS as it was sent: `DynamoDB_20120810.PutItem`, and what it asks for. */
+/** A call of AWS as it was sent: `DynamoDB_20120810.PutItem`, and its input. */
 export interface RecordedCall {
   readonly target: string;
   readonly input: Readonly<Record<string, unknown>>;
@@ -11,7 +11,7 @@ const arn = (service: string, resource: string) =>
   `arn:aws:${service}:eu-west-1:${account}:${resource}`;
 const lastOf = (path: unknown) => String(path).slice(String(path).lastIndexOf("/") + 1);
 
-/** What IAM is asked for a call. @throws Error for a service that nobody knows here. */
+/** IAM's questions for a call. @throws Error for a service that this file does not know. */
 export function requestsOf({ target, input }: RecordedCall, keysOf: KeysOf): IamRequest[] {
   const [service = "", operation = ""] = target.split(".");
   const one = (prefix: string, resource: string) => [
@@ -30,6 +30,6 @@ export function requestsOf({ target, input }: RecordedCall, keysOf: KeysOf): Iam
         ({ EventBusName: bus }) => one("events", `event-bus/${bus}`),
       );
     default:
-      throw new Error(`nobody knows what ${target} needs`);
+      throw new Error(`the permissions of ${target} are unknown here`);
   }
 }

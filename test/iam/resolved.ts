@@ -7,8 +7,8 @@ export type Resources = Readonly<
 >;
 
 /**
- * What CloudFormation makes of a value in eu-west-1: functions are called, references followed. Of a condition the second value is taken,
- * as for parameters that are left as they are.
+ * The value that CloudFormation computes in eu-west-1: calls functions and follows references. A condition has its second value, as with the
+ * parameters' defaults.
  */
 export function resolved(value: unknown, resources: Resources, prefix: string): unknown {
   if (Array.isArray(value)) {
@@ -34,7 +34,7 @@ export function resolved(value: unknown, resources: Resources, prefix: string): 
   const arnOf = (id: string) => {
     const make = arns[resources[id]?.Type ?? ""];
     if (make === undefined)
-      throw new Error(`${id} has a type that nobody knows the ARN of: ${resources[id]?.Type}`);
+      throw new Error(`${id} has a type whose ARN is unknown here: ${resources[id]?.Type}`);
     return make(nameOf(id));
   };
   if (Ref !== undefined) return reference(String(Ref));
@@ -75,7 +75,7 @@ const arns: Readonly<Record<string, (name: string) => string>> = {
   "AWS::Logs::LogGroup": (name) => `${inRegion("logs", "log-group:")(name)}:*`,
 };
 
-/** The policies of a role: what it allows, and whom it trusts. */
+/** The policies of a role: permissions and trust. */
 export function roleOf(
   id: string,
   resources: Resources,

@@ -8,7 +8,7 @@ export interface Policy {
   readonly Statement: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Who asks, and what of it is known. */
+/** The caller, and facts about it. */
 export interface Principal {
   readonly arn: string;
   /** `{ tenant: "acme" }` of a session. */
@@ -52,7 +52,7 @@ export async function loadSimulator(): Promise<Simulator> {
   );
   const { runSimulation } = (await import(
     /* @vite-ignore */ pathToFileURL(module).href
-  )) as Simulate; // safe: its own type, in so far as it is used
+  )) as Simulate; // safe: the used part of its own type
   return async (
     { action, resource, context },
     { arn, tags = {} },

@@ -16,11 +16,11 @@ import {
 
 const run = promisify(execFile);
 
-/** What a build leaves behind. */
+/** Result of a build. */
 export interface Image {
-  /** The root of its files: those that the Dockerfile adds to the image that it begins with. */
+  /** The root of the files that the Dockerfile adds to its base image. */
   readonly files: string;
-  /** Where its process starts, inside of `files`. */
+  /** Working directory of its process, inside of `files`. */
   readonly workingDirectory: string;
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];
@@ -28,8 +28,8 @@ export interface Image {
 }
 
 /**
- * Does what an engine does with the repository's Dockerfile, without one: a directory stands for each stage, `COPY`
- * sees what .dockerignore leaves, `RUN` runs on this machine. The image that it begins with has no part in it.
+ * Executes the repository's Dockerfile without an engine: a directory stands for each stage, `COPY` sees the files
+ * that .dockerignore allows, `RUN` runs on this machine. The base image is not used.
  */
 export async function buildImage(into: string): Promise<Image> {
   const stages = readStages();
@@ -95,7 +95,7 @@ function copyFile(source: string, target: string): void {
   cpSync(source, target, { verbatimSymlinks: true });
 }
 
-/** Runs a command as a build does, which knows nothing of the npm and the vitest that this one runs in. */
+/** Runs a command as a build does, without the variables of the npm and the vitest that this process runs in. */
 async function runCommand(
   command: string,
   cwd: string,

@@ -15,7 +15,7 @@ export interface Instruction {
   readonly keyword: string;
   /** Its flags, `from` of `--from=build` for example. */
   readonly flags: Readonly<Record<string, string>>;
-  /** What follows the flags, as written, its lines joined. */
+  /** Arguments after the flags, as written, with joined lines. */
   readonly text: string;
 }
 
@@ -24,7 +24,7 @@ export interface Stage {
   readonly name: string;
   /** An earlier stage, or an image. */
   readonly base: string;
-  /** What the stages say that it is built on. */
+  /** Base images of the stages. */
   readonly inherited: readonly Instruction[];
   readonly instructions: readonly Instruction[];
 }
@@ -59,7 +59,7 @@ export function allOf(stage: Stage | undefined): readonly Instruction[] {
   return stage === undefined ? [] : [...stage.inherited, ...stage.instructions];
 }
 
-/** What an image says about how it runs; the last one wins. */
+/** Instructions about the process of an image; the last one wins. */
 export function last(instructions: readonly Instruction[], keyword: string): string | undefined {
   return instructions.findLast((instruction) => instruction.keyword === keyword)?.text;
 }

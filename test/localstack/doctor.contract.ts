@@ -16,7 +16,7 @@ import { buildServer, defineFeature } from "../../src/index.ts";
 import { diagnose, type Finding } from "../../src/tools/cli/doctor/diagnose.ts";
 import { localStack } from "./endpoint.ts";
 
-// What the embedded stack does not know: recovery, protection, streams, and time to live that is not there.
+// Features that the embedded stack lacks: recovery, protection, streams, and missing time to live.
 
 const { endpoint, region, credentials } = localStack();
 const prefix = `doctor-${crypto.randomUUID().slice(0, 8)}`;
@@ -95,7 +95,7 @@ test("doctor tells missing, misconfigured and correct resources apart", async ()
   await client.send(
     new UpdateTimeToLiveCommand({ TableName: table("once"), TimeToLiveSpecification }),
   );
-  // At once: LocalStack's UpdateTable turns protection off where it is not named.
+  // In one call, because LocalStack's UpdateTable turns protection off if it is not named.
   const StreamSpecification = { StreamEnabled: true, StreamViewType: "KEYS_ONLY" as const };
   const updated = {
     TableName: table("outbox"),

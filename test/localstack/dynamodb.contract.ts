@@ -21,5 +21,7 @@ describeDynamoDbContract(
 );
 
 afterAll(() =>
-  console.log(`What no emulator shows of DynamoDB:\n- ${notShownByEmulators.join("\n- ")}`),
+  console.log(
+    `Behaviour of DynamoDB that emulators do not show:\n- ${notShownByEmulators.join("\n- ")}`,
+  ),
 );

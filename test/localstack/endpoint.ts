@@ -1,4 +1,4 @@
-/** What a client needs to reach the LocalStack under test. */
+/** Options of a client for the LocalStack under test. */
 export interface LocalStackConnection {
   readonly endpoint: string;
   readonly region: string;
@@ -6,9 +6,9 @@ export interface LocalStackConnection {
 }
 
 /**
- * Says where the LocalStack under test is.
+ * Returns the address of the LocalStack under test.
  *
- * @throws Error where nothing says so: without one these suites fail, they are never skipped.
+ * @throws Error without one, because these suites fail instead of being skipped.
  */
 export function localStack(): LocalStackConnection {
   const endpoint = process.env["LOCALSTACK_ENDPOINT"];

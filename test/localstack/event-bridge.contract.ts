@@ -25,5 +25,7 @@ describeEventBridgeContract(
 );
 
 afterAll(() =>
-  console.log(`What no emulator shows of EventBridge:\n- ${notShownByEmulators.join("\n- ")}`),
+  console.log(
+    `Behaviour of EventBridge that emulators do not show:\n- ${notShownByEmulators.join("\n- ")}`,
+  ),
 );

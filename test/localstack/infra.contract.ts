@@ -75,7 +75,7 @@ test("the stack of a server's template has everything that doctor checks", async
       ...text.matchAll(/<member><OutputKey>(\w+)<\/OutputKey><OutputValue>([^<]*)<\/OutputValue>/g),
     ].map(([, key, value]) => [key, value]),
   );
-  // What an output says of itself is the variable that takes its value.
+  // The description of an output names the variable that takes its value.
   const variables = Object.entries(template.Outputs).flatMap(([key, { Description }]) =>
     /^KEELSON_\w+$/.test(Description) ? [[Description, outputs.get(key)]] : [],
   );

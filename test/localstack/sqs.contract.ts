@@ -21,5 +21,7 @@ describeSqsContract(
 );
 
 afterAll(() =>
-  console.log(`What no emulator shows of SQS:\n- ${notShownByEmulators.join("\n- ")}`),
+  console.log(
+    `Behaviour of SQS that emulators do not show:\n- ${notShownByEmulators.join("\n- ")}`,
+  ),
 );

@@ -13,5 +13,7 @@ describeSsmContract(
 );
 
 afterAll(() =>
-  console.log(`What no emulator shows of SSM:\n- ${notShownByEmulators.join("\n- ")}`),
+  console.log(
+    `Behaviour of SSM that emulators do not show:\n- ${notShownByEmulators.join("\n- ")}`,
+  ),
 );

@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
-// What `npm run docs:test` runs: the site that `npm run docs:build` has made, in this machine's Chromium.
-// biome-ignore lint/style/noDefaultExport: vitest takes no other
+// Run by `npm run docs:test`: the site that `npm run docs:build` has written, in this machine's Chromium.
+// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   test: {
     include: ["test/site/*.test.ts"],

@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, createServer, isIPv6, type Socket } from "node:net";
 
-/** What a server says to a question. */
+/** A server's answer to a question. */
 export interface DnsAnswer {
   /** `noError` by default. */
   readonly code?: keyof typeof codes;
@@ -11,7 +11,7 @@ export interface DnsAnswer {
   readonly alias?: string;
 }
 
-/** A question that a {@link DnsServer} was asked. */
+/** A question that a {@link DnsServer} has received. */
 export interface DnsQuestion {
   readonly type: "A" | "AAAA";
   readonly name: string;
@@ -33,7 +33,7 @@ const types = new Map([
   [1, "A"],
   [28, "AAAA"],
 ] as const);
-/** What fits a datagram (RFC 1035, 4.2.1); the rest is asked for over TCP. */
+/** Size of a datagram (RFC 1035, 4.2.1); clients fetch longer answers over TCP. */
 const datagramBytes = 512;
 
 /** Starts a {@link DnsServer}. A question without an answer is never answered. */

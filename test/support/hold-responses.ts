@@ -1,7 +1,7 @@
 import { afterAll, afterEach } from "vitest";
 import { takeHeld } from "./held/hold.ts";
 
-// Each response of a server under test is held against the server's own OpenAPI document, once its test is over.
+// Each response of a server under test is compared with the server's own OpenAPI document, once its test has ended.
 
 async function expectAgreement(): Promise<void> {
   const held = takeHeld();

@@ -1,5 +1,5 @@
-// Makes a plain Node process take the package's sources where a program imports it by its name, so that
-// tests need no dist/: node --import ./test/support/keelson-sources.mjs examples/files/main.ts
+// In a plain Node process, resolves imports of the package to its sources, so that tests do not need
+// dist/: node --import ./test/support/keelson-sources.mjs examples/files/main.ts
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 

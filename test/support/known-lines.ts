@@ -41,7 +41,7 @@ function follow(shared: { [state]?: State }): State {
       return fields;
     },
   };
-  // Their importers read them anew at each call.
+  // Their importers read them again at each call.
   for (const [name, value] of Object.entries(replaced)) {
     Object.defineProperty(records, name, {
       configurable: true,

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ResponseStream } from "../../src/hosts/lambda-http/lazy-mode.ts";
 
-// What Lambda's Node runtimes do for a function that streams: its marker, and a response stream to a Runtime API on loopback.
+// Lambda's Node runtimes as a function that streams sees them: its marker, and a response stream to a Runtime API on loopback.
 
 const marker = Symbol.for("aws.lambda.runtime.handler.streaming");
 const preludeType = "application/vnd.awslambda.http-integration-response";
@@ -28,10 +28,10 @@ export const streamingRuntime = {
   },
 };
 
-/** What Lambda got of a streamed response. */
+/** A streamed response as Lambda received it. */
 export interface StreamedResponse {
   readonly contentType: string | undefined;
-  /** What comes before the eight zeros; `undefined` without them. */
+  /** The part before the eight zeros; `undefined` without them. */
   readonly prelude: Record<string, unknown> | undefined;
   readonly body: Buffer;
   /** Times of the chunks, in milliseconds since the invocation. */

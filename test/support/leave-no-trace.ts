@@ -1,7 +1,7 @@
 import { afterAll, vi } from "vitest";
 import { isTracerRegistered } from "../../src/app/observe/run-observer.ts";
 
-// Files that share a process do not share what they stubbed: at its end each puts back what it found.
+// Files that share a process do not share their stubs: at its end, each file restores the initial state.
 
 const variables = process.env;
 const env = { ...process.env };

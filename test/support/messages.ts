@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A message of docs/messages.md: at which levels it is logged, and with which fields beside the usual ones. */
+/** A message of docs/messages.md: its levels, and its fields in addition to the usual ones. */
 export interface KnownMessage {
   readonly levels: readonly string[];
   readonly fields: ReadonlySet<string>;
 }
 
-/** What an error brings: "the error" in a cell of fields. */
+/** Fields of an error: "the error" in a cell of fields. */
 const ofErrors = ["error", "status", "message", "fields", "stack", "causes"];
 
 const page = join(import.meta.dirname, "../../docs/messages.md");
@@ -37,7 +37,7 @@ export function knownMessages(): ReadonlyMap<string, KnownMessage> {
   return known;
 }
 
-/** What stands between code marks. */
+/** The words between code marks. */
 function namesIn(cell: string): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
 }

@@ -5,15 +5,15 @@ import { once } from "node:events";
 export interface StartedProcess {
   readonly child: ChildProcess;
   readonly port: number;
-  /** The log records so far, parsed; lines that are no JSON are left out. */
+  /** The log records so far, parsed; without lines that are not JSON. */
   readonly logs: readonly Record<string, unknown>[];
-  /** What it printed that is no log record. */
+  /** Output that is not a log record. */
   readonly text: () => string;
   /** Resolves to exit code and signal. */
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-/** Starts a process in a group of its own and waits until it logs `server.started`. */
+/** Starts a process in a separate group and waits until it logs `server.started`. */
 export async function startProcess(
   command: string,
   parameters: readonly string[],
@@ -62,7 +62,7 @@ export function signalGroup({ child }: StartedProcess, signal: NodeJS.Signals): 
       child.kill(signal); // there are no groups
     else process.kill(-child.pid, signal);
   } catch {
-    // It is gone already.
+    // It has already ended.
   }
 }
 

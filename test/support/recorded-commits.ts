@@ -6,7 +6,7 @@ interface Options extends Omit<RecordedOptions, "events" | "jobs" | "channels"> 
   readonly work?: Partial<Work<unknown>>;
 }
 
-/** Commits of one run of a server with two events, a job and a channel, and what the run did. */
+/** Commits of one run of a server with two events, a job and a channel, and the actions of the run. */
 export function recordedCommits({ work, ...options }: Options = {}) {
   const { did, parts } = recordedRun({
     events: { "note.written": {}, "note.kept": { keptDays: 3 } },
@@ -24,7 +24,7 @@ export function recordedCommits({ work, ...options }: Options = {}) {
       ...work,
     },
   });
-  /** What happened by now, without the names that spans got. */
+  /** Events so far, without the names of spans. */
   const done = () => did.filter(([what]) => what !== "named");
   const publish = (n = 1, caller: "handler" | "hook" = "handler") =>
     commits.start(caller, (effects) => effects.publish("note.written", { n }));
@@ -36,7 +36,7 @@ export function recordedCommits({ work, ...options }: Options = {}) {
   return { commits, did, done, publish, deliver };
 }
 
-/** What the calls of one kind were given. */
+/** Arguments of the calls of one kind. */
 export function callsOf(did: readonly unknown[][], kind: string): unknown[][] {
   return did.filter(([what]) => what === kind).map(([, ...given]) => given);
 }

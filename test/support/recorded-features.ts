@@ -9,7 +9,7 @@ export const recordFeature: typeof defineFeature = (
 ) => {
   const feature = defineFeature(...parameters);
   recorded.push(feature);
-  return feature as never; // safe: what it gave
+  return feature as never; // safe: its own result
 };
 
 /** Gives the features that were declared since the last call. */

@@ -9,7 +9,7 @@ export function recordedMetrics() {
       value,
     ]);
   };
-  /** What each series has added up to. */
+  /** The sum of each series. */
   const sums = () => {
     const found: Record<string, number> = {};
     for (const [series, value] of values) found[series] = (found[series] ?? 0) + value;

@@ -101,6 +101,6 @@ export function recordedRun(options: RecordedOptions = {}) {
     },
     run,
   };
-  // Safe cast: effects read nothing else of their scope, adapters and services.
+  // Safe cast: effects only read these members of their scope, adapters and services.
   return { did, parts: parts as unknown as Omit<EffectRun, "cause" | "ledger"> };
 }

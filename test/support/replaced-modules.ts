@@ -15,7 +15,7 @@ export interface Replacement {
   readonly because: string;
 }
 
-/** Has tests load one module in place of another, and says so before they run. */
+/** Makes tests load one module in place of another, and prints this before they run. */
 export function replacedModules(replacements: readonly Replacement[]): Plugin {
   const own = new Set(replacements.map(({ by }) => join(root, by)));
   const found = replacements.map(({ module, by, only }) => ({
@@ -40,7 +40,7 @@ export function replacedModules(replacements: readonly Replacement[]): Plugin {
 
 const said = new WeakSet<Vitest>();
 
-/** Each project has the plugin, and a run says it once. */
+/** Each project has the plugin, but a run prints it once. */
 function say(vitest: Vitest, replacements: readonly Replacement[]): void {
   if (said.has(vitest)) return;
   said.add(vitest);

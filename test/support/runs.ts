@@ -1,5 +1,5 @@
 /**
- * How often a property is tried that computes for long, or how many requests overlap: a twentieth of `all`, and `all`
+ * The number of runs of a slow property, or of overlapping requests: a twentieth of `all`, and `all`
  * with `npm run coverage` or `KEELSON_TEST_RUNS=all`.
  */
 export function runs(all: number): number {

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 // Lambda's Runtime API on loopback, as far as a function needs it, and one environment of a function that talks to it. Lambda's
 // own emulator is not documented to stream.
 
-/** What the runtime sent for an event. */
+/** The runtime's answer to an event. */
 export interface Invoked {
   readonly headers: IncomingMessage["headers"];
   /** Status and headers of a response that streams; empty for another. */
@@ -36,7 +36,7 @@ interface Waiting {
 
 /** One environment of a function. Like Lambda, starts the runtime again when it ends. */
 export class FunctionEnvironment {
-  /** What the function has printed. */
+  /** Output of the function. */
   text = "";
   readonly #program: RuntimeProgram;
   readonly #api: Server;

@@ -1,13 +1,13 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What an operation is answered with: a body, an error by its name, or what another endpoint says. */
+/** The answer to an operation: a body, an error by its name, or the answer of another endpoint. */
 export type StubAnswer =
   | Readonly<Record<string, unknown>>
   | { readonly error: string; readonly message?: string }
   | "forward";
 
-/** An endpoint of AWS that answers what it is told to. */
+/** An endpoint of AWS with given answers. */
 export interface StubAws {
   readonly endpoint: string;
   /** The operations that it was asked for. */
@@ -15,9 +15,9 @@ export interface StubAws {
   close(): void;
 }
 
-/** How a stub answers beside what its operations say. */
+/** Options of a stub. */
 export interface StubOptions {
-  /** Where what it does not know is asked; by default it is an unknown operation. */
+  /** Endpoint for operations that it does not know; by default they fail as unknown. */
   readonly target?: string | undefined;
   /** The `Date` of every answer; `""` leaves it out. */
   readonly date?: string;

@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A stand-in for STS: sessions of `AssumeRole`, whose access keys say what they are tagged with. */
+/** A stand-in for STS: sessions of `AssumeRole`, whose access keys contain their tags. */
 export interface StubSts {
   readonly endpoint: string;
-  /** What it was asked for, in order. */
+  /** Requests so far, in order. */
   readonly asked: readonly Readonly<Record<string, string>>[];
-  /** What it answers from now on in place of credentials. Nothing: credentials again. */
+  /** Sets the answer that replaces credentials from now on. Without an argument, it returns credentials again. */
   answer(status?: number, body?: string): void;
   close(): void;
 }

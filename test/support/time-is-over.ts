@@ -1,8 +1,8 @@
 import { vi } from "vitest";
 
 /**
- * Moves the process's clock on, so that the time of a running invocation is over: with its handler here, however long a
- * busy machine took to get here. `vi.restoreAllMocks` puts the clock back.
+ * Advances the process's clock, so that the time of a running invocation has ended while its handler is here, regardless of
+ * the speed of the machine. `vi.restoreAllMocks` restores the clock.
  */
 export function timeIsOver(ms = 60_000): void {
   const { now } = Date;

@@ -10,13 +10,13 @@ import {
 } from "node:http";
 import { type AddressInfo, createServer as createListener } from "node:net";
 
-// Runs programs as Lambda runs Web Functions, as far as AWS's pages describe it. Where they are silent, it does the worse.
+// Runs programs as Lambda runs Web Functions, as AWS's pages describe it. If they do not describe a case, it does the worse.
 
 /** A program that runs as one environment of a Web Function. */
 export interface WebFunctionProcess {
   readonly port: number;
   readonly logs: readonly Record<string, unknown>[];
-  /** What it printed that is no log record. */
+  /** Output that is not a log record. */
   readonly text: () => string;
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   /** Sends SIGTERM, and SIGKILL after a second. Requests may still be in flight. */
@@ -106,7 +106,7 @@ function recordsOf({ stdout, stderr }: ChildProcess) {
   return { logs, text: () => text };
 }
 
-/** What stands between clients and the environments of a Web Function. */
+/** The front between clients and the environments of a Web Function. */
 export interface WebFunctionFront {
   readonly port: number;
   /** Routes requests to an environment too, up to 64 at a time. */
@@ -171,14 +171,14 @@ const methods: ReadonlySet<string> = new Set([
   ...["GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS", "DELETE"],
 ]);
 
-/** Headers that do not reach the program, beside those that `Connection` names and `lambda-web-*`. */
+/** Headers that do not reach the program, in addition to `lambda-web-*` and the names in `Connection`. */
 const removed: ReadonlySet<string> = new Set([
   ...["connection", "keep-alive", "upgrade", "expect", "te", "trailer", "transfer-encoding"],
   ...["proxy-authenticate", "proxy-authorization", "proxy-connection"],
   ...["x-real-ip", "x-http-method-override", "x-http-method", "x-method-override"],
 ]);
 
-/** Sends a request on as a front of Web Functions does, on a connection of its own. */
+/** Forwards a request like a front of Web Functions, on a separate connection. */
 export async function forwardToWebFunction(
   port: number,
   incoming: IncomingMessage,

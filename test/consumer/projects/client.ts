@@ -6,7 +6,7 @@ declare const process: { readonly env: Readonly<Record<string, string | undefine
 const { API: baseUrl = "", TOKEN: token = "" } = process.env;
 
 let attempts = 0;
-/** Loses the first answer, after the server has done what was asked for. */
+/** Loses the first answer, after the server has handled the request. */
 const unreliable: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
   if (++attempts > 1) return response;

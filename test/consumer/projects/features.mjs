@@ -1,4 +1,4 @@
-// What an application does with keelson and with the packages that both use. Prints what came of it, as one line of JSON.
+// An application that uses keelson and the packages that both share. Prints its results as one line of JSON.
 import { makeIdempotent } from "@aws-lambda-powertools/idempotency";
 import { Logger } from "@aws-lambda-powertools/logger";
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
@@ -59,7 +59,7 @@ const notes = defineFeature("notes", (r) => {
   });
 });
 
-/** What the application's own Powertools Logger prints. */
+/** Output of the application's own Powertools Logger. */
 const printed = [];
 class Lines extends Logger {
   processLogItem(_level, message) {

@@ -16,7 +16,7 @@ import { type ExecutionMode, type Middleware, requestScope, writeOnce } from "ke
 
 const server = buildServer({ features: [] });
 
-// What is keelson's goes where Middy's is asked for.
+// Types of keelson are accepted in place of Middy's.
 export const theirMiddleware: middy.MiddlewareObj = writeOnce();
 export const theirMode: NonNullable<middy.PluginObject["executionMode"]> = requestScope(server, {
   handler: "legacy.note.take",
@@ -30,7 +30,7 @@ export const adopted = middy({
   .use([httpErrorHandler(), writeOnce()])
   .handler(async () => ({ statusCode: 200 }));
 
-// What is Middy's goes where keelson's is asked for.
+// Types of Middy are accepted in place of keelson's.
 const own: middy.MiddlewareObj = { before: () => undefined };
 export const ourMiddleware: Middleware = own;
 export const typed: middy.MiddlewareObj<HttpApiEvent, LambdaHttpResult<HttpApiEvent>> = {

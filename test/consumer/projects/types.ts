@@ -1,4 +1,4 @@
-// What an application writes against each entry point. It is compiled, by several compilers, and never run.
+// Code of an application for each entry point. Several compilers compile it; it never runs.
 import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import {
   access,

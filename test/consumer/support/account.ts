@@ -38,7 +38,7 @@ async function oneAtATime<T>(install: () => T): Promise<T> {
   }
 }
 
-/** Takes the lock, and removes that of a process that has died. */
+/** Takes the lock, and removes the lock of a process that has died. */
 function isTaken(lock: string): boolean {
   try {
     writeFileSync(lock, String(process.pid), { flag: "wx" });

@@ -30,7 +30,7 @@ type Batch = {
   }[];
 };
 
-/** Serves on a free port of this machine until the test is over. */
+/** Serves on a free port of this machine until the test has ended. */
 export async function serve(
   answer: (path: string, text: string, headers: NodeJS.Dict<string | string[]>) => unknown,
 ) {
@@ -62,7 +62,7 @@ export async function startCollector() {
     }
   });
   const endpoint = `http://${host}`;
-  /** What tells an SDK to send them there. */
+  /** Variables that make an SDK send its data there. */
   const env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${endpoint}/v1/traces`,

@@ -4,9 +4,9 @@ import { delimiter, dirname } from "node:path";
 export const shell = process.platform === "win32";
 
 /**
- * The environment of a process in a project: this Node, and nothing else that this repository has. What npm told the tests
- * about themselves is not passed on, or npm would take the repository for the project. npm asks what the newest versions
- * are: a list from its cache may be older than the package that asks for one that it lacks.
+ * The environment of a process in a project: this Node, but no other program of the repository. It lacks the variables that npm
+ * has set for the tests, because npm would otherwise take the repository for the project. npm asks the registry for the newest
+ * versions, because a list in its cache may be older than a package that needs a newer version.
  */
 export function consumerEnvironment(
   more: Readonly<Record<string, string | undefined>> = {},

@@ -10,7 +10,7 @@ interface Locked {
   >;
 }
 
-/** What a project's `node_modules` weighs on its disk, in MB: all of it, and without what the clients of AWS consist of. */
+/** Size of a project's `node_modules` on its disk, in MB: in all, and without the packages of the AWS clients. */
 export function weigh(directory: string): { readonly all: number; readonly besideAws: number } {
   const modules = join(directory, "node_modules");
   const aws = new Set(awsPackages(directory).map((path) => join(directory, path)));
@@ -28,7 +28,7 @@ export function copiesOf(directory: string, name: string): string[] {
     .map((entry) => JSON.parse(readFileSync(join(entry.parentPath, entry.name), "utf8")).version);
 }
 
-/** Where the SDK's packages are, and what they bring along. */
+/** Folders of the SDK's packages and their dependencies. */
 function awsPackages(directory: string): string[] {
   const lock = JSON.parse(
     readFileSync(join(directory, "node_modules/.package-lock.json"), "utf8"),
@@ -46,7 +46,7 @@ function awsPackages(directory: string): string[] {
   return [...found];
 }
 
-/** Where Node finds a package from within another. */
+/** The folder in which Node finds a package from within another. */
 function resolved(lock: Locked, from: string, name: string): string {
   for (
     let folder = from;
@@ -58,7 +58,7 @@ function resolved(lock: Locked, from: string, name: string): string {
   }
 }
 
-/** What a folder takes of the disk, in bytes: small files take whole blocks. */
+/** Size of a folder on the disk, in bytes: small files take whole blocks. */
 function weight(folder: string, without: ReadonlySet<string> = new Set()): number {
   return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => {
     const path = join(folder, entry.name);

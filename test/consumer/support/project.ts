@@ -5,14 +5,14 @@ import { delimiter, dirname, join } from "node:path";
 import { afterAll, inject } from "vitest";
 import { consumerEnvironment, shell } from "./environment.ts";
 
-/** What a project is made of. */
+/** Parts of a project. */
 export interface ProjectOptions {
-  /** What its folder and its package are named. */
+  /** Name of its folder and its package. */
   readonly name: string;
   /** Its dependencies besides keelson, which it always has. A version of `keelson` here replaces the tarball. */
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
-  /** The texts of its files, by path. */
+  /** Contents of its files, by path. */
   readonly files: Readonly<Record<string, string>>;
   /** More of its `package.json`. */
   readonly packageJson?: Readonly<Record<string, unknown>>;
@@ -20,7 +20,7 @@ export interface ProjectOptions {
   readonly installArguments?: readonly string[];
 }
 
-/** How a command ended. `code` is null after a signal. */
+/** Result of a command. `code` is null after a signal. */
 export interface Outcome {
   readonly code: number | null;
   readonly stdout: string;
@@ -36,7 +36,7 @@ export interface RunOptions {
 /** A process that stays. It ends with the test file at the latest. */
 export interface StartedCommand {
   readonly child: ChildProcess;
-  /** What it has printed so far, on both streams. */
+  /** Output so far, of both streams. */
   readonly output: () => string;
   /** Resolves with the match once the output has it; rejects when the process ends before, or after `timeoutMs`. */
   readonly printed: (pattern: RegExp, timeoutMs?: number) => Promise<RegExpMatchArray>;
@@ -53,7 +53,7 @@ export interface StartedCommand {
 /** A project outside this repository that has installed the package. */
 export interface Project {
   readonly directory: string;
-  /** Runs a command to its end; one of `node_modules/.bin` by its name alone. */
+  /** Runs a command to its end; a program of `node_modules/.bin` is given by its name. */
   readonly run: (
     command: string,
     args: readonly string[],
@@ -72,8 +72,8 @@ const started = new Set<StartedCommand>();
 afterAll(() => Promise.all([...started].map((command) => command.stop("SIGKILL"))));
 
 /**
- * Makes a project in a folder of its own outside this repository, with the packed package and what else it depends on
- * installed by npm. All projects are removed when the tests have ended.
+ * Creates a project in a separate folder outside this repository, in which npm installs the packed package and the other
+ * dependencies. All projects are removed when the tests have ended.
  *
  * @throws Error with npm's output if the installation fails.
  */
@@ -99,7 +99,7 @@ export async function createProject(options: ProjectOptions): Promise<Project> {
   return project;
 }
 
-/** The project in a folder, whoever made it. */
+/** The project in an existing folder. */
 export function projectIn(directory: string): Project {
   return {
     directory,
@@ -187,7 +187,7 @@ function start(
   return startedCommand;
 }
 
-/** A process in a group of its own, so that what it starts ends with it. Resolves once its streams have ended too. */
+/** A process in a separate group, so that its children end with it. Resolves once its streams have ended too. */
 function spawned(
   directory: string,
   command: string,
@@ -205,11 +205,11 @@ function spawned(
     code,
     signal,
   }));
-  exited.catch(() => {}); // heard by whoever waits
+  exited.catch(() => {}); // callers that wait receive it
   return { child, exited };
 }
 
-/** With the project's own programs at the end: in front they would hide what the machine has, such as its Node. */
+/** With the project's own programs at the end: in front they would hide the machine's own, such as its Node. */
 function withPrograms(directory: string, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...env, PATH: [env["PATH"], join(directory, "node_modules", ".bin")].join(delimiter) };
 }
@@ -226,6 +226,6 @@ function kill(child: ChildProcess, signal: NodeJS.Signals): void {
     if (process.platform === "win32") child.kill(signal);
     else process.kill(-child.pid, signal);
   } catch {
-    // It is gone already.
+    // It has already ended.
   }
 }

@@ -9,7 +9,7 @@ import { projectIn, type StartedCommand } from "./project.ts";
 
 const mark = "keelson-tutorial-end-of-command";
 
-/** Commands that only read. A reader repeats a block of them until work in the background is done. */
+/** Commands that only read. A reader repeats a block of them until work in the background has finished. */
 const reads = /^curl -s -H \S+ \S+$|keelson trace|^for f in .* aws logs /;
 
 /** A file to save, or commands to run one after the other. */

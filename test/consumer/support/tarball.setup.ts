@@ -12,17 +12,17 @@ declare module "vitest" {
   }
 }
 
-/** What all projects have in common. */
+/** Values that all projects share. */
 export interface Consumer {
   /** The package, as `npm pack` has made it of this checkout. */
   readonly tarball: string;
-  /** Where projects are made. */
+  /** Folder of the projects. */
   readonly projects: string;
 }
 
 const root = join(import.meta.dirname, "../../..");
 
-/** Builds and packs the package once, for all tests. Its projects go with it. */
+/** Builds and packs the package once, for all tests. Removes it together with the projects. */
 export async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "keelson-consumer-"));
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

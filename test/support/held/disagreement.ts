@@ -12,17 +12,17 @@ import type { Held, HeldRequest, HeldResponse } from "./hold.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** What a document says of one answer, references resolved. */
+/** One response of a document, with its references resolved. */
 interface Answer {
   readonly headers?: Readonly<Record<string, JsonSchema>>;
   /** Streams have a schema of their items only. */
   readonly content?: Readonly<Record<string, { readonly schema?: JsonSchema }>>;
 }
 
-/** What a document says of one operation. */
+/** One operation of a document. */
 interface Operation {
   readonly method: string;
-  /** Of its path: the text of a static segment, `undefined` where a parameter stands. */
+  /** Segments of its path: a string for a static one, `undefined` for a parameter. */
   readonly segments: readonly (string | undefined)[];
   readonly responses: Readonly<Record<string, JsonSchema>>;
   readonly operationId: string;
@@ -37,7 +37,7 @@ interface Contract {
 
 const contracts = new WeakMap<DeclaredServer, Promise<Contract>>();
 
-/** Why a response is not what the document of its server says; `undefined` where it is. */
+/** The reason why a response does not match its server's document; `undefined` if it does. */
 export async function disagreementOf({
   server,
   request,
@@ -48,7 +48,7 @@ export async function disagreementOf({
     contract = contractOf(server);
     contracts.set(server, contract);
   }
-  // What middlewares make of an answer is theirs, as long as it can be found in the log.
+  // Middlewares may change a response, as long as the log shows it.
   if (request.hasMiddlewares === true)
     return response.headers["x-request-id"] === undefined ? "no header X-Request-ID" : undefined;
   const { document, schemas, operations } = await contract;
@@ -122,13 +122,13 @@ function decoded(part: string): string {
   }
 }
 
-/** What belongs to no operation is an error with the uniform body, or says which methods there are. */
+/** A response outside of all operations is an error with the uniform body, or lists the methods. */
 function unroutedProblem(
   response: HeldResponse,
   isHead: boolean,
   handler: string | undefined,
 ): string | undefined {
-  // Which handlers are there in development alone is no part of the contract.
+  // Handlers that exist only in development are not part of the contract.
   if (handler?.startsWith("keelson.")) return undefined;
   if (handler !== undefined) return `${handler} answers, and the document has no such operation`;
   const { status } = response;
@@ -184,7 +184,7 @@ function errorOf(body: HeldResponse["body"]): string | undefined {
   }
 }
 
-/** Whether a handler answers with a status that it does not declare, of which keelson has warned, or with an error of its own making. */
+/** Whether a handler answers with a status that it does not declare, of which keelson has warned, or with an error that it has made itself. */
 function isUndeclaredStatus(
   { registry }: DeclaredServer,
   { handler = "" }: HeldRequest,
@@ -197,7 +197,7 @@ function isUndeclaredStatus(
     : body !== undefined && errorOf(body) === undefined;
 }
 
-/** Whether the server is told to send what does not fit. */
+/** Whether the server's options allow responses that do not match. */
 function sendsMisfits({ options: { output } }: DeclaredServer): boolean {
   return output?.mismatch === "send" || output?.check === "development";
 }
@@ -226,7 +226,9 @@ function problemOf(
     if (misfit !== undefined) return `header ${name}: ${misfit}`;
   }
   if (content === undefined)
-    return body === undefined ? undefined : `a body, of ${sent["content-type"]}, and none is said`;
+    return body === undefined
+      ? undefined
+      : `a body, of ${sent["content-type"]}, and the document has none`;
   if (body === undefined) return facts.isHead || status === 304 ? undefined : "no body";
   const type = sent["content-type"]?.split(";")[0]?.trim().toLowerCase() ?? "";
   const said = content[type] ?? content["*/*"];
@@ -238,7 +240,7 @@ function problemOf(
   try {
     if (isJson) value = JSON.parse(text);
   } catch {
-    return "a body that is no JSON";
+    return "a body that is not JSON";
   }
   if (status < 400 && facts.sendsMisfits) return undefined;
   const schema = facts.undeclared
@@ -258,7 +260,7 @@ function resolved(given: JsonSchema, document: JsonSchema): unknown {
     .reduce((part: unknown, name) => (part as Record<string, unknown>)[name], document); // safe: validators follow each reference
 }
 
-/** How a value does not fit a schema of a document; `undefined` where it does. */
+/** The mismatch of a value and a schema of a document; `undefined` if it matches. */
 export function schemaCheck(
   value: unknown,
   schema: JsonSchema,

@@ -11,7 +11,7 @@ import { hold } from "./hold.ts";
 
 export * from "../../../src/hosts/lambda-http/execution-mode.ts";
 
-/** The Lambda host's own, with each result of a server's routes held against the document as it is returned. */
+/** The Lambda host's execution mode, which also compares each result of a server's routes with the document. */
 export function scopeMode<Answer>(
   runtime: Runtime,
   open: (invocation: Invocation, middy: MiddyFunction) => Exchange<Answer>,
@@ -23,7 +23,7 @@ export function scopeMode<Answer>(
     return Object.assign(exchange, {
       finish: (answer: Answer, scope: RequestScope) => {
         const finished = finish.call(exchange, answer, scope);
-        if (finished instanceof Promise) return finished; // of a function that streams
+        if (finished instanceof Promise) return finished; // a function that streams
         // Safe: what has routes answers HTTP events.
         holdResult(runtime, scope, exchange as unknown as HttpExchange, finished as LambdaResult);
         return finished;
@@ -32,7 +32,7 @@ export function scopeMode<Answer>(
   });
 }
 
-/** What the results of all shapes have between them. */
+/** The members that results of all shapes have. */
 interface LambdaResult {
   readonly statusCode: number;
   readonly headers?: Readonly<Record<string, string>>;

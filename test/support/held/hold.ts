@@ -2,7 +2,7 @@ import type { DeclaredServer } from "../../../src/app/registry/declared-server.t
 import type { Runtime } from "../../../src/app/runtime/runtime.ts";
 import type { HttpResponse } from "../../../src/parts/http/message.ts";
 
-/** What is known of the request of a held response. */
+/** Facts about the request of a held response. */
 export interface HeldRequest {
   readonly method: string;
   readonly path: string;
@@ -30,7 +30,7 @@ export function answersOtherwise(_reason: string): void {
   shared[place] = [];
 }
 
-/** Keeps a response until the test is over, when it is held against the document of its server. */
+/** Keeps a response until the test has ended, and then compares it with its server's document. */
 export function hold(
   { server }: Runtime,
   request: HeldRequest,

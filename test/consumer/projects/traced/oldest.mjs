@@ -1,4 +1,4 @@
-// The first SDK that there was, with the first API, and an exporter of its own.
+// The oldest SDK, with the oldest API, and its own exporter.
 
 import { SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";

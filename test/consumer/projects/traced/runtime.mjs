@@ -1,4 +1,4 @@
-// What stands in for Lambda's runtime: it loads the handler as that does, and asks for one invocation after the other.
+// Stands in for Lambda's runtime: loads the handler in the same way, and requests one invocation after the other.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 

@@ -1,4 +1,4 @@
-// OpenTelemetry's own SDK, without any instrumentation: what it exports, and where to, is in the environment.
+// OpenTelemetry's own SDK, without instrumentation. The environment sets the exporters and their target.
 import { NodeSDK } from "@opentelemetry/sdk-node";
 
 new NodeSDK().start();
