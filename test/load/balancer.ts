@@ -2,7 +2,7 @@
 export interface Balancer {
   add(port: number): void;
   remove(port: number): void;
-  /** The instance that is next; waits where none is ready. */
+  /** The next instance; waits if no instance is ready. */
   next(): Promise<number>;
   /** Resolves when this instance is ready. */
   ready(port: number): Promise<void>;

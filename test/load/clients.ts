@@ -7,11 +7,11 @@ export interface LoadRequest {
   readonly path: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string;
-  /** Says what is wrong with an answer of status 2xx, where anything is. */
+  /** Returns the defect of a 2xx answer, if it has one. */
   check?(body: string): string | undefined;
 }
 
-/** What became of the requests of a load. */
+/** Results of the requests of a load. */
 export interface Tally {
   /** Requests that went out. */
   sent: number;
@@ -21,14 +21,14 @@ export interface Tally {
   readonly lost: Record<string, number>;
   /** Connections that were refused: no request was sent. */
   refused: number;
-  /** Answers that told the client to come again (`Retry-After`), which it did. */
+  /** Answers with `Retry-After`, after which the client has retried. */
   again: number;
   /** The longest that an answer took, in milliseconds. */
   slowestMs: number;
 }
 
 export interface LoadOptions {
-  /** How many clients, each with one keep-alive connection to each instance. */
+  /** Number of clients, each with one keep-alive connection to each instance. */
   readonly clients: number;
   /** The port that the next request goes to. `undefined` ends the client. */
   next(tally: Readonly<Tally>): Promise<number | undefined>;
@@ -42,9 +42,9 @@ export type ConnectionName = `${number} ${number}`;
 /** A load that runs. */
 export interface Load {
   readonly tally: Readonly<Tally>;
-  /** The connections that were made; a port may come again. */
+  /** The connections so far; a port may be reused. */
   readonly connected: readonly ConnectionName[];
-  /** The connections of requests that were lost; `undefined` where there was none yet. */
+  /** The connections of lost requests; `undefined` if the request had no connection yet. */
   readonly lostOn: readonly (ConnectionName | undefined)[];
   /** Starts no further request; resolves when each has ended. */
   stop(): Promise<void>;
@@ -53,9 +53,8 @@ export interface Load {
 }
 
 /**
- * Sends requests, one at a time for each client, as ordinary keep-alive clients do: a connection that says
- * `Connection: close`, or that is closed while it idles, is replaced. Nothing is sent twice but what a 409 with `Retry-After`
- * asks for.
+ * Sends requests, one at a time for each client, like ordinary keep-alive clients. They replace a connection after
+ * `Connection: close`, or if it is closed while idle. They only retry after a 409 with `Retry-After`.
  */
 export function startLoad({ clients, next, request: requestOf }: LoadOptions): Load {
   const tally: Tally = { sent: 0, got: 0, lost: {}, refused: 0, again: 0, slowestMs: 0 };
@@ -116,14 +115,14 @@ export function startLoad({ clients, next, request: requestOf }: LoadOptions): L
   };
 }
 
-/** How many requests were lost. */
+/** Number of lost requests. */
 export const lostOf = ({ lost }: Tally): number =>
   Object.values(lost).reduce((sum, count) => sum + count, 0);
 
 /** Longer than anything here takes: an answer that never comes is lost too. */
 const answerMs = 60_000;
 
-/** The answer was as it should be, or told to come again, or what came instead. */
+/** The expected answer, a request to retry, or any other answer. */
 type Outcome = "got" | { readonly againMs: number } | (string & {});
 
 function send(

@@ -3,7 +3,7 @@ import type { StartedProcess } from "../support/process.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
 import { type Load, lostOf, startLoad, type Tally } from "./clients.ts";
 
-/** What an instance has to be started with. */
+/** Options of an instance. */
 export const nodeOptions: readonly string[] = [
   "--import",
   new URL("accepted.ts", import.meta.url).href,
@@ -12,22 +12,22 @@ export const nodeOptions: readonly string[] = [
 export interface DrainOptions {
   /** Starts an instance, with {@link nodeOptions}. */
   start(): Promise<StartedProcess>;
-  /** Whether a balancer stands in front, with a second instance that goes on. */
+  /** Whether there is a balancer, with a second instance that keeps running. */
   readonly balanced: boolean;
-  /** How many keep-alive clients. Default 28. */
+  /** Number of keep-alive clients. Default 28. */
   readonly clients?: number;
-  /** How many requests at least: half of them are sent before the signal. Default 5,000. */
+  /** The least number of requests; half of them are sent before the signal. Default 5,000. */
   readonly requests?: number;
   /** The longest wait for the process to end, in milliseconds; then it is killed. */
   readonly limitMs: number;
 }
 
-/** What one drain under load came to. */
+/** Result of one drain under load. */
 export interface Drained {
   readonly tally: Readonly<Tally>;
   /**
-   * How many requests were lost on connections that the process had accepted, or to another instance. The others were never its
-   * own: the kernel had taken them, and reset them as the listener closed.
+   * Number of requests that were lost on connections that the process had accepted, or to another instance. The process never had
+   * the others: the kernel reset their connections when the listener closed.
    */
   readonly lostByProcess: number;
   /** From the signal to the end of the process, in milliseconds. */
@@ -36,7 +36,7 @@ export interface Drained {
   readonly code: number | null | undefined;
 }
 
-/** Puts a load on an instance, ends that with SIGTERM, and counts what is lost. */
+/** Puts a load on an instance, ends it with SIGTERM, and counts lost requests. */
 export async function drain({
   start,
   balanced,
@@ -74,10 +74,10 @@ export async function drain({
   }
 }
 
-/** How many requests were lost on connections that the process never accepted. */
+/** Number of requests that were lost on connections that the process never accepted. */
 function unaccepted({ connected, lostOn }: Load, { port, logs }: StartedProcess): number {
   const said = logs.find(({ msg }) => msg === "load.accepted");
-  if (said === undefined) return 0; // it was killed, and what was lost was its own
+  if (said === undefined) return 0; // it was killed, so it has lost all of them
   // Safe: `accepted.ts` writes it.
   const accepted = counts(
     (said["ports"] as readonly number[]).map((client) => `${port} ${client}`),
@@ -88,7 +88,7 @@ function unaccepted({ connected, lostOn }: Load, { port, logs }: StartedProcess)
     over: ReadonlyMap<string, number>,
     name: string,
   ) => Math.max(0, (of.get(name) ?? 0) - (over.get(name) ?? 0));
-  // A port may have come again: then one of its connections was not accepted.
+  // A port may have been reused: then one of its connections was not accepted.
   const named = lostOn.filter(
     (name) => name?.startsWith(`${port} `) && excess(made, accepted, name) > 0,
   ).length;
@@ -107,7 +107,7 @@ function counts(names: readonly string[]): ReadonlyMap<string, number> {
   return found;
 }
 
-/** Where requests go: to what the balancer says, or to the only instance until that refuses. */
+/** Target of requests: the balancer's choice, or the only instance until it refuses. */
 async function targets(
   balancer: Balancer | undefined,
   processes: readonly StartedProcess[],

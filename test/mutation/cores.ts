@@ -1,4 +1,4 @@
-/** A pure core: what is mutated, and the tests that have to notice. Paths below src; what moves takes its line here along. */
+/** A pure core: the mutated files, and the tests that have to fail. Paths below src; if a file moves, change its line here. */
 export interface Core {
   readonly sources: readonly string[];
   readonly tests: readonly string[];
@@ -93,7 +93,7 @@ export const cores: Readonly<Record<string, Core>> = {
 
 /**
  * Folders of src/ whose own unit tests have to notice most changes of any of their files. Each takes ten to twenty minutes, so
- * a run that names nothing leaves them out. Their survivors are printed, and need no reason.
+ * a run without names leaves them out. Their survivors are printed, but do not need a reason.
  */
 export const rooms: Readonly<Record<string, string>> = {
   once: "parts/once",

@@ -1,5 +1,5 @@
-// Mutation tests; `npm run mutate` at the root runs those of the pure cores, `npm run mutate -- claim once` those of a core and
-// of a room, with `--concurrency 1` on a machine that others use. Changes the sources in a copy, one change (a mutant) after the
+// Mutation tests; `npm run mutate` at the root runs the tests of the pure cores, `npm run mutate -- claim once` the tests of a core
+// and of a room, with `--concurrency 1` on a machine that others use. Changes the sources in a copy, one change (a mutant) after the
 // other, and has the core's or the room's own tests notice. Prints each score and fails if one is too low. It also fails if a
 // mutant of a core survives that survivors.ts has no reason for, or one does not survive that it has.
 import { spawnSync } from "node:child_process";
@@ -50,7 +50,7 @@ const { installPackage } = (await import(
   installPackage(folder: string, say: (line: string) => void): void;
 };
 installPackage("test/mutation", console.log);
-rmSync(work, { recursive: true, force: true }); // what a run that was killed has left
+rmSync(work, { recursive: true, force: true }); // the rest of a killed run
 mkdirSync(work, { recursive: true, mode: 0o700 }); // .keelson, where it is made here, holds secrets too
 const began = Date.now();
 let count = 0;
@@ -100,7 +100,7 @@ function measureRoom(name: string, folder: string): number {
   return mutants.length;
 }
 
-/** Runs the mutants and prints their score; none where Stryker failed, which says why. */
+/** Runs the mutants and prints their score, unless Stryker fails, which prints the reason. */
 function mutate(name: string, core: Core, given: (typeof effort)["core"]): Mutant[] {
   const coreBegan = Date.now();
   const mutants = run(core, given);
@@ -117,7 +117,7 @@ function mutate(name: string, core: Core, given: (typeof effort)["core"]): Mutan
   return mutants;
 }
 
-/** `undefined` where Stryker failed, which says why. */
+/** `undefined` if Stryker failed, which prints the reason. */
 function run(
   { sources, tests }: Core,
   { testTimeoutMs, runs }: (typeof effort)["core"],

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 
-/** What is read of Stryker's report. */
+/** The used part of Stryker's report. */
 export interface Report {
   readonly files: Readonly<
     Record<string, { readonly source: string; readonly mutants: readonly ReportedMutant[] }>
@@ -19,17 +19,17 @@ interface Position {
   readonly column: number;
 }
 
-/** What a mutant is known by, wherever the file and the line may move. */
+/** Identity of a mutant, which stays the same if the file or the line moves. */
 export interface Place {
-  /** Its name alone. */
+  /** Its name without folders. */
   readonly file: string;
-  /** The text of the line that it begins in. */
+  /** The line in which it starts. */
   readonly line: string;
   /** `a < b -> a <= b` */
   readonly change: string;
 }
 
-/** A change of the sources, and what became of it. */
+/** A change of the sources, and its result. */
 export interface Mutant extends Place {
   /** `src/parts/once/claim.ts:87` */
   readonly at: string;

@@ -1,4 +1,4 @@
 import { configureGlobal } from "fast-check";
 
-// A property that fails has noticed: nobody reads its smallest counterexample.
+// A failing property has noticed the change. Its smallest counterexample is not needed.
 configureGlobal({ endOnFailure: true });

@@ -12,7 +12,7 @@ import { startEmbeddedStack } from "../../src/embedded/stack/index.ts";
 /** A table as functions of plain Powertools have it, partition key `id`. */
 export interface IdempotencyTable {
   readonly tableName: string;
-  /** A client of its own, which a test may disturb. */
+  /** A separate client, which a test may disturb. */
   client(): DynamoDBClient;
   put(item: Record<string, AttributeValue>): Promise<void>;
   get(id: string): Promise<Record<string, AttributeValue> | undefined>;
@@ -70,7 +70,7 @@ export function keyOf(selected: unknown): string {
   return `#${hashOf(selected)}`;
 }
 
-/** The hash of what is validated, as Powertools makes it. */
+/** The hash of the validated payload, computed like in Powertools. */
 export function hashOf(selected: unknown): string {
   return createHash("md5").update(JSON.stringify(selected)).digest("base64");
 }

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 
-/** A payment provider: `POST /<account>` charges it, once for each `Idempotency-Key`; `GET /<account>` tells how often. */
+/** A payment provider: `POST /<account>` charges it, once for each `Idempotency-Key`; `GET /<account>` returns the number of charges. */
 const accounts = new Map();
 
 const server = createServer((request, response) => {

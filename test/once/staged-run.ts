@@ -8,7 +8,7 @@ import { Claim } from "../../src/parts/once/held-claim.ts";
 import { performClaimed } from "../../src/parts/once/perform-claimed.ts";
 import { recordedMetrics } from "../support/recorded-metrics.ts";
 
-/** The time on the stage, in epoch milliseconds. It stands still. */
+/** The time on the stage, in epoch milliseconds. It does not advance. */
 export const nowMs = 1_700_000_000_000;
 export const key = claimKey(["test"], "r1", "t1");
 
@@ -22,7 +22,7 @@ export const answer = (body: string, more: Partial<WriteAnswer> = {}): WriteAnsw
 /** The part of an answer that a repeat gets. */
 export const kept = (body: string): WriteAnswer =>
   answer(body, { headers: { location: "/1", "x-more": "m" } });
-/** The part of an answer that a repeat gets, as it is stored. */
+/** The part of an answer that a repeat gets, in its stored form. */
 export const dataOf = (body: string): Buffer => {
   const { status, headers } = kept(body);
   return Buffer.from(`\0${JSON.stringify({ status, headers, body })}`);
@@ -46,7 +46,7 @@ export const running: Found = {
 export interface Scene {
   readonly kind?: "write" | "message" | "unclaimed";
   readonly claim?: Partial<OnceClaim>;
-  /** What taking the claim finds, one after the other: the owner it is taken for, or anything else. */
+  /** Results of attempts to take the claim, in order: the owner that takes it, or anything else. */
   readonly takes?: readonly (string | Found | Error)[];
   /** Answers of the store by the name of the call, the last for ever. Errors are thrown. */
   readonly says?: Readonly<Record<string, readonly unknown[]>>;
@@ -54,7 +54,7 @@ export interface Scene {
   readonly logPrefix?: RunLog["logPrefix"];
 }
 
-/** Performs work over claims and a store that answer what the scene says. */
+/** Performs work over claims and a store whose answers the scene determines. */
 export function stage(scene: Scene = {}) {
   const { kind = "write", takes = ["ann"], says = {}, signal, logPrefix = "once" } = scene;
   const calls: string[] = [];

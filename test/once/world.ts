@@ -6,7 +6,7 @@ import type {
 } from "../../src/parts/once/claim-store.ts";
 import type { ClaimSchedule } from "../../src/parts/once/held-claim.ts";
 
-/** What becomes of one call of the store. */
+/** Fate of one call of the store. */
 export type Fate =
   | "fine"
   | "fails"
@@ -15,7 +15,7 @@ export type Fate =
   | "process dies after"
   | "conflict";
 
-/** What the worlds of a run share: the store, its clock, and everything that must never happen. */
+/** State that the worlds of a run share: the store, its clock, and everything that must never happen. */
 export class World {
   nowMs = 1_700_000_000_000;
   readonly records = new Map<string, ClaimRecord>();
@@ -25,7 +25,7 @@ export class World {
   /** The items of each transaction that was written. */
   readonly transactions: (readonly TransactionItem[])[] = [];
   readonly violations: string[] = [];
-  /** Which states were met: what the model covers. */
+  /** Reached states, which show the model's coverage. */
   readonly seen = new Set<string>();
 
   /** Replaces a record, as DynamoDB would after its condition held. */
@@ -50,13 +50,13 @@ export interface Process {
   readonly name: string;
 }
 
-/** The store as one process sees it; `turn` decides when a call is carried out, and what becomes of it. */
+/** The store as one process sees it; `turn` decides when a call is carried out, and its result. */
 export function storeOf(
   world: World,
   process: Process,
   turn: (call: string) => Promise<Fate>,
 ): ClaimStore {
-  // Whatever a dead process still does, it does not reach the store.
+  // Calls of a dead process do not reach the store.
   const assertAlive = () => {
     if (!process.isAlive) throw new Error(`${process.name} is dead`);
   };

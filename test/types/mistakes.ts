@@ -1,4 +1,4 @@
-/** A mistake in a declaration, and what the compiler says to it. */
+/** A mistake in a declaration, and the compiler's message. */
 export interface Mistake {
   readonly name: string;
   readonly code: string;
