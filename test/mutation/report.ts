@@ -21,7 +21,7 @@ interface Position {
 
 /** Identity of a mutant, which stays the same if the file or the line moves. */
 export interface Place {
-  /** Its name without folders. */
+  /** Name of its file, without folders. */
   readonly file: string;
   /** The line in which it starts. */
   readonly line: string;
