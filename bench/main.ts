@@ -69,7 +69,7 @@ try {
   await stack.close();
 }
 const all = [...results.values()].map(judged);
-console.table(all);
+console.table(all.map(({ missed: _reason, ...figures }) => figures));
 writeFileSync(file, `${JSON.stringify({ node: process.version, results: all }, null, 2)}\n`);
 writePages(all);
 for (const problem of silentMisses(all)) {

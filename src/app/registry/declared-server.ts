@@ -1,7 +1,7 @@
 import type { Environment, Variables } from "../../base/process/environment.ts";
 import type { Awaitable, HandlerDeclaration } from "../handlers/handler.ts";
 import type { ServerOptions } from "./options.ts";
-import type { Registry } from "./registry.ts";
+import { type Registry, usesMessages } from "./registry.ts";
 
 /** Closes a resource at shutdown. */
 export type Closer = () => Awaitable<void>;
@@ -19,9 +19,10 @@ export interface DeclaredServer {
 }
 
 /**
- * Returns the handlers that read only configuration from DynamoDB, which a cold start answers
- * without loading the AWS SDK: queries of features without tables, on a server without SSM, key
- * ring or custom endpoint.
+ * Returns the handlers that only read configuration or claim a write in DynamoDB, which a cold
+ * start answers without loading the AWS SDK: those of features without tables, on a server without
+ * SSM, key ring or custom endpoint. Writes only if they have no hooks and the server has no
+ * messages, because a commit needs the SDK.
  */
 export function configReaders({
   registry,
@@ -30,10 +31,12 @@ export function configReaders({
   const { ssm, keyRing, dynamodb } = options;
   if (ssm !== undefined || keyRing !== undefined || dynamodb?.endpoint !== undefined)
     return new Set();
+  const isQuiet = !usesMessages(registry);
   return new Set(
     registry.features
       .filter(({ tables }) => tables.length === 0)
-      .flatMap(({ handlers }) => handlers.filter(({ kind }) => kind === "query")),
+      .flatMap(({ handlers }) => handlers)
+      .filter(({ kind, name }) => kind === "query" || (isQuiet && !registry.hooks.has(name))),
   );
 }
 

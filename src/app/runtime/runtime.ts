@@ -36,7 +36,7 @@ export interface OpeningAdapters {
    * after a pause if SSM was the cause.
    */
   open(): Promise<Adapters>;
-  /** Opens the adapters of a handler, without the SDK if it only reads configuration. */
+  /** Opens the adapters of a handler, without the SDK if it needs none. */
   openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
 }
 

@@ -251,7 +251,8 @@ function lazyRuns(
   return lazy(async () => {
     const { createRunServices } = await import("../runtime/run-services.ts");
     return createRunServices({
-      adapters: await adapters.open(),
+      // Claims need no SDK. Other calls load it.
+      adapters: await adapters.openForReads(),
       log,
       hasJobs: usesMessages(server.registry),
       clock,

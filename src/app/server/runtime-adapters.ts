@@ -10,7 +10,7 @@ import { loadParameters } from "./boot-parameters.ts";
 import type { ServerInternals } from "./server.ts";
 
 /**
- * Adapters of one runtime, opened in two steps: the first suffices to read configuration, the
+ * Adapters of one runtime, opened in two steps: the first suffices for configuration and claims, the
  * second loads the SDK. After a failure, the next caller tries again.
  */
 export class RuntimeAdapters implements OpeningAdapters {

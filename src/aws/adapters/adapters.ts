@@ -28,7 +28,8 @@ export async function openAwsAdapters(
   const measured = metrics && (await import("./measured-calls.ts")).measureCalls(metrics);
   const endpoint = dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const place = { endpoint, ...account, measure: measured?.client };
-  const { database, rows: early, load, close } = await accessDatabase(variables, place, isEarly);
+  const { database, rows: lean, load, close } = await accessDatabase(variables, place, isEarly);
+  const early = lean && measured ? measured.rows(lean) : lean;
   const parameters =
     ssm === undefined && keyRing === undefined
       ? undefined
@@ -39,9 +40,7 @@ export async function openAwsAdapters(
     { database, variables, isChecked: mode === "check" },
   );
   const configName = runtime.tableName(configTable.name);
-  const rows = dynamoConfigRows(database, configName, {
-    early: early && measured ? measured.rows(early) : early,
-  });
+  const rows = dynamoConfigRows(database, configName, { early });
   const keys = [...server.registry.configKeys.values()];
   const former = keys.some(({ definition }) => definition.formerly !== undefined)
     ? (await import("../stores/former-rows.ts")).dynamoFormerRows(configName, server.registry)
@@ -53,7 +52,7 @@ export async function openAwsAdapters(
     wall,
     configRows: former?.reader(rows) ?? rows,
     configStore: dynamoConfigStore(database, configName, { former }),
-    claims: dynamoClaimStore(database, runtime.tableName(onceTable.name), { committing }),
+    claims: dynamoClaimStore(database, runtime.tableName(onceTable.name), { committing, early }),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
     ...lazyStores(runtime, database),
     messaging,

@@ -1,5 +1,5 @@
 import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import { measureCalls } from "./measured-calls.ts";
 
@@ -38,7 +38,8 @@ test("measures a call by its operation, and by the name of its error if it fails
 test("measures rows read without the SDK in the same way, except those that the SDK then reads", async () => {
   const { metrics, values } = recordedMetrics();
   const answers = [[{}], [], undefined];
-  const rows = measureCalls(metrics).rows({ read: async () => answers.shift() });
+  const put = async () => undefined;
+  const rows = measureCalls(metrics).rows({ read: async () => answers.shift(), put });
 
   expect(await rows.read("t", { operation: "BatchGetItem", input: {} })).toEqual([{}]);
   expect(await rows.read("t", { operation: "Query", input: {} })).toEqual([]);
@@ -46,5 +47,24 @@ test("measures rows read without the SDK in the same way, except those that the 
   expect(values.map(([series]) => series)).toEqual([
     "db.client.operation.duration aws.dynamodb BatchGetItem",
     "db.client.operation.duration aws.dynamodb Query",
+  ]);
+});
+
+test("measures items put without the SDK, and their failures by name", async () => {
+  const { metrics, values } = recordedMetrics();
+  const refusal = Object.assign(new Error("no"), { name: "ConditionalCheckFailedException" });
+  const put = vi
+    .fn()
+    .mockResolvedValueOnce(true)
+    .mockResolvedValueOnce(undefined)
+    .mockRejectedValueOnce(refusal);
+  const rows = measureCalls(metrics).rows({ read: async () => undefined, put });
+  const item = { TableName: "t", Item: {} };
+
+  expect([await rows.put(item), await rows.put(item)]).toEqual([true, undefined]);
+  await expect(rows.put(item)).rejects.toBe(refusal);
+  expect(values.map(([series]) => series)).toEqual([
+    "db.client.operation.duration aws.dynamodb PutItem",
+    "db.client.operation.duration aws.dynamodb PutItem ConditionalCheckFailedException",
   ]);
 });

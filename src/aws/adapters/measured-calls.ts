@@ -21,13 +21,13 @@ export function measureCalls(metrics: Metrics) {
               note(operation, startMs);
               return output;
             } catch (error) {
-              note(operation, startMs, error instanceof Error ? error.name : "_OTHER");
+              note(operation, startMs, failureOf(error));
               throw error;
             }
           },
         { step: "initialize", priority: "high", name: "keelsonMetrics" },
       ),
-    /** Measures successful reads. The SDK repeats failed reads, and `client` measures those. */
+    /** Measures successful calls. The SDK repeats failed calls, and `client` measures those. */
     rows: (rows: EarlyRows): EarlyRows => ({
       read: async (tableName, call) => {
         const startMs = performance.now();
@@ -35,6 +35,21 @@ export function measureCalls(metrics: Metrics) {
         if (items !== undefined) note(call.operation, startMs);
         return items;
       },
+      put: async (input) => {
+        const startMs = performance.now();
+        try {
+          const isPut = await rows.put(input);
+          if (isPut) note("PutItem", startMs);
+          return isPut;
+        } catch (error) {
+          note("PutItem", startMs, failureOf(error));
+          throw error;
+        }
+      },
     }),
   };
+}
+
+function failureOf(error: unknown): string {
+  return error instanceof Error ? error.name : "_OTHER";
 }

@@ -1,8 +1,14 @@
 import type { IncomingMessage } from "node:http";
+import type { PutItemCommandInput } from "@aws-sdk/client-dynamodb";
 import type { LeanSettings } from "./lean-settings.ts";
 import { signedHeaders } from "./signature.ts";
 
 export type LeanRows = ReturnType<typeof createLeanRows>;
+
+interface LeanAnswer {
+  readonly status: number | undefined;
+  readonly bytes: Buffer;
+}
 
 interface LeanCall {
   readonly operation: "BatchGetItem" | "Query";
@@ -20,7 +26,7 @@ export function createLeanRows(
   const agent = new http.Agent({ keepAlive: true });
   let isOver = false;
 
-  const post = (headers: Record<string, string>, body: string): Promise<Buffer> =>
+  const post = (headers: Record<string, string>, body: string): Promise<LeanAnswer> =>
     new Promise((resolve, reject) => {
       const request = http.request(endpoint, { method: "POST", agent, headers });
       const timer = setTimeout(() => request.destroy(new Error("no answer in time")), timeoutMs);
@@ -30,7 +36,7 @@ export function createLeanRows(
         response.on("end", () => {
           clearTimeout(timer);
           const bytes = Buffer.concat(chunks);
-          if (isWhole(response, bytes)) resolve(bytes);
+          if (isWhole(response, bytes)) resolve({ status: response.statusCode, bytes });
           else reject(new Error("not a plain answer"));
         });
         response.on("error", reject);
@@ -42,44 +48,88 @@ export function createLeanRows(
       request.end(body);
     });
 
+  const call = async <Read>(
+    operation: string,
+    input: object,
+    read: (answer: LeanAnswer) => Read,
+  ): Promise<Read | undefined> => {
+    if (isOver) return undefined;
+    const body = JSON.stringify(input);
+    const headers = {
+      "content-type": "application/x-amz-json-1.0",
+      "x-amz-target": `DynamoDB_20120810.${operation}`,
+      host: endpoint.host,
+      "content-length": String(Buffer.byteLength(body)),
+    };
+    const request = { headers, body, region, service: "dynamodb" };
+    try {
+      return read(await post(signedHeaders(request, credentials, now()), body));
+    } catch {
+      // The SDK repeats the call and reports the problem if it persists.
+      isOver = true;
+      return undefined;
+    }
+  };
+
   return {
     /** Returns `undefined` once a response was not plain, complete and in time, and ever after. */
-    read: async (
-      tableName: string,
-      { operation, input }: LeanCall,
-    ): Promise<Item[] | undefined> => {
-      if (isOver) return undefined;
-      const body = JSON.stringify(input);
-      const headers = {
-        "content-type": "application/x-amz-json-1.0",
-        "x-amz-target": `DynamoDB_20120810.${operation}`,
-        host: endpoint.host,
-        "content-length": String(Buffer.byteLength(body)),
-      };
-      const request = { headers, body, region, service: "dynamodb" };
-      try {
-        const signed = signedHeaders(request, credentials, now());
-        return itemsOf(await post(signed, body), tableName);
-      } catch {
-        // The SDK repeats the read and reports the problem if it persists.
-        isOver = true;
-        return undefined;
-      }
+    read: (tableName: string, { operation, input }: LeanCall): Promise<Item[] | undefined> =>
+      call(operation, input, (answer) => itemsOf(answer, tableName)),
+    /**
+     * Puts an item; returns `undefined` if the SDK has to, as `read` does.
+     * @throws `ConditionalCheckFailedException`, like the SDK's.
+     */
+    put: async (input: PutItemCommandInput): Promise<true | undefined> => {
+      const answer = await call("PutItem", { ...input, Item: sentItem(input.Item) }, putOf);
+      if (answer?.refusal !== undefined) throw answer.refusal;
+      return answer && true;
     },
     close: () => agent.destroy(),
   };
 }
 
-function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boolean {
+function isWhole({ headers }: IncomingMessage, bytes: Buffer): boolean {
   const sum = headers["x-amz-crc32"];
   return (
-    statusCode === 200 &&
-    headers["content-encoding"] === undefined &&
-    (sum === undefined || Number(sum) === crc32(bytes))
+    headers["content-encoding"] === undefined && (sum === undefined || Number(sum) === crc32(bytes))
   );
 }
 
-function itemsOf(bytes: Buffer, tableName: string): Item[] {
+function putOf({ status, bytes }: LeanAnswer): { readonly refusal?: Error } {
+  if (status === 200) return {};
+  // Safe: any other form throws.
+  const { __type, Item } = JSON.parse(bytes.toString()) as {
+    readonly __type: string;
+    readonly Item?: Readonly<Record<string, AttributeValue>>;
+  };
+  const name = "ConditionalCheckFailedException";
+  if (!__type.endsWith(`#${name}`)) throw new Error(__type);
+  const found = Item && { Item: receivedItem(Item) };
+  return {
+    refusal: Object.assign(new Error("The conditional request failed"), { name, ...found }),
+  };
+}
+
+/** Bytes are text in DynamoDB's JSON. An item that is put has them only at its top level. */
+function sentItem(item: PutItemCommandInput["Item"]): object {
+  return withBytes({ ...item }, (bytes) => Buffer.from(bytes as Uint8Array).toString("base64"));
+}
+
+function receivedItem(item: Readonly<Record<string, AttributeValue>>): object {
+  return withBytes(item, readBytes as (bytes: unknown) => Uint8Array);
+}
+
+function withBytes(item: object, convert: (bytes: unknown) => unknown): object {
+  return Object.fromEntries(
+    Object.entries(item).map(([name, value]) => [
+      name,
+      "B" in value ? { B: convert(value.B) } : value,
+    ]),
+  );
+}
+
+function itemsOf({ status, bytes }: LeanAnswer, tableName: string): Item[] {
+  if (status !== 200) throw new Error(`status ${status}`);
   // Safe: any other form throws, here or in `readItem`.
   const { Responses, Items, UnprocessedKeys, LastEvaluatedKey } = JSON.parse(bytes.toString()) as {
     readonly Responses: Readonly<Record<string, StoredItems>>;

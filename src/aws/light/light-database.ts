@@ -6,14 +6,14 @@ import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-export type EarlyRows = Pick<LeanRows, "read">;
+export type EarlyRows = Pick<LeanRows, "read" | "put">;
 
 interface DatabaseAccess {
   readonly database: Database;
   readonly rows?: EarlyRows;
   /** Loads the SDK. Absent if it is already loaded. */
   readonly load?: () => Promise<unknown>;
-  /** Closes the database and the early reads. If absent, the caller destroys the database. */
+  /** Closes the database and the early calls. If absent, the caller destroys the database. */
   readonly close?: () => void;
 }
 
@@ -44,8 +44,11 @@ export async function accessDatabase(
   const rows = createLeanRows(settings);
   return {
     ...deferred,
-    // Once the SDK is loaded, it makes the reads as well.
-    rows: { read: async (...given) => (isAsked() ? undefined : rows.read(...given)) },
+    // Once the SDK is loaded, it makes these calls as well.
+    rows: {
+      read: async (...given) => (isAsked() ? undefined : rows.read(...given)),
+      put: async (input) => (isAsked() ? undefined : rows.put(input)),
+    },
     close: () => {
       rows.close();
       deferred.close();

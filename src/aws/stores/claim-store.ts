@@ -8,6 +8,7 @@ import {
   skewMs,
 } from "../../parts/once/claim.ts";
 import type { ClaimCommit, ClaimStore } from "../../parts/once/claim-store.ts";
+import type { EarlyRows } from "../light/light-database.ts";
 import { type ClaimForm, claimOf, type Item } from "./claim-item.ts";
 import { held, isNamed, tableOf } from "./table.ts";
 
@@ -28,11 +29,14 @@ export function dynamoClaimStore(
   {
     form = ownForm,
     committing = () => database,
+    early,
   }: {
     /** Default: the form of keelson's own table. */
     readonly form?: ClaimForm | undefined;
     /** Returns the client that commits a tenant's run. Default: `database`. */
     readonly committing?: ((tenantId: string) => Database) | undefined;
+    /** Puts items while the SDK is not loaded. */
+    readonly early?: Pick<EarlyRows, "put"> | undefined;
   } = {},
 ): DynamoClaimStore {
   const itemKey = form.key;
@@ -43,9 +47,12 @@ export function dynamoClaimStore(
     return (await database.send(command)).Item;
   };
   const put = async (key: ClaimKey, item: Item, condition: Partial<PutItemCommandInput> = {}) => {
-    const { PutItemCommand } = await sdk();
     const Item = { ...marshalled(ownedKey(itemKey, key)), ...item };
-    await database.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
+    const input = { TableName: tableName, Item, ...condition };
+    const isPut = await early?.put(input);
+    if (isPut) return true;
+    const { PutItemCommand } = await sdk();
+    await database.send(new PutItemCommand(input));
     return true;
   };
   const read: ClaimStore["read"] = async (key) => {

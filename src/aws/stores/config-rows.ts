@@ -16,7 +16,7 @@ const mostCallsAtOnce = 25;
 export function dynamoConfigRows(
   database: Database,
   tableName: string,
-  { wait, early }: { wait?: Sender["wait"]; early?: EarlyRows | undefined } = {},
+  { wait, early }: { wait?: Sender["wait"]; early?: Pick<EarlyRows, "read"> | undefined } = {},
 ): ConfigRowReader {
   const fewest = early === undefined ? fewestPerQuery.warm : fewestPerQuery.cold;
   return {

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import * as z from "zod/mini";
 import { defineFeature, type Feature } from "../../app/features/feature.ts";
 import { buildServer, type Server, serverInternals } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
@@ -83,6 +84,12 @@ const notes = defineFeature("notes", (r) => {
 });
 const marks = defineFeature("marks", (r) => {
   r.write("mark.set", { route: "PUT /marks", access: access.everyone, handler: async () => 1 });
+});
+const hooking = defineFeature("hooking", (r) => {
+  r.hook("marks.mark.set", { after: async () => undefined });
+});
+const telling = defineFeature("telling", (r) => {
+  r.event("mark.told", z.object({}));
 });
 
 const serve = (features: readonly Feature[] = [limits], options = {}) => {
@@ -174,15 +181,17 @@ test("a server that was closed, before or after it was ready, serves again", asy
   expect(calls.map(({ bySdk }) => bySdk)).toEqual([false, false, false]);
 });
 
-test("a starting function loads the SDK, unless everything it answers only reads configuration", async () => {
+test("a starting function loads the SDK, unless everything it answers reads configuration or claims a write", async () => {
   const isLoaded = (features: readonly Feature[], name?: string, options = {}) =>
     loadSdk(serverInternals(serve([...features], options)), name) !== undefined;
 
   expect(isLoaded([limits])).toBe(false);
   expect(isLoaded([limits, notes, marks], "limits.limit.show")).toBe(false);
   expect(isLoaded([limits, notes])).toBe(true);
-  expect(isLoaded([limits, marks])).toBe(true);
-  expect(isLoaded([limits, marks], "marks.mark.set")).toBe(true);
+  expect(isLoaded([limits, marks])).toBe(false);
+  expect(isLoaded([limits, marks], "marks.mark.set")).toBe(false);
+  expect(isLoaded([marks, hooking], "marks.mark.set")).toBe(true);
+  expect(isLoaded([marks, telling], "marks.mark.set")).toBe(true);
   expect(isLoaded([limits], undefined, { dynamodb: { endpoint: "http://127.0.0.1:1" } })).toBe(
     true,
   );
