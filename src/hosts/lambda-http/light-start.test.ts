@@ -82,11 +82,15 @@ const notes = defineFeature("notes", (r) => {
     handler: async (ctx) => ctx.config(limit),
   });
 });
-const marks = defineFeature("marks", (r) => {
-  r.write("mark.set", { route: "PUT /marks", access: access.everyone, handler: async () => 1 });
-});
+const marks = defineFeature("marks", (r) => ({
+  set: r.write("mark.set", {
+    route: "PUT /marks",
+    access: access.everyone,
+    handler: async () => 1,
+  }),
+}));
 const hooking = defineFeature("hooking", (r) => {
-  r.hook("marks.mark.set", { after: async () => undefined });
+  r.hook(marks.set, { after: async () => undefined });
 });
 const telling = defineFeature("telling", (r) => {
   r.event("mark.told", z.object({}));
