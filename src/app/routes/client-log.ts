@@ -108,10 +108,12 @@ export function createRateLimit(
     const isEnough = left >= count;
     buckets.delete(key); // moves the key to the end of the eviction order
     buckets.set(key, { left: isEnough ? left - count : left, atMs: nowMs });
-    for (const oldest of buckets.keys()) {
-      if (buckets.size <= maxKeys) break;
-      buckets.delete(oldest);
-    }
+    if (buckets.size > maxKeys)
+      // A tenth together, because iterating a `Map` passes over every entry deleted before.
+      for (const oldest of buckets.keys()) {
+        if (buckets.size <= maxKeys * 0.9) break;
+        buckets.delete(oldest);
+      }
     return isEnough ? 0 : Math.ceil((count - left) / perSecond);
   };
 }

@@ -19,10 +19,14 @@ export class Recent<Value> {
   set(name: string, value: Value, atMs: number): void {
     this.#entries.delete(name);
     this.#entries.set(name, { value, atMs });
-    if (this.#entries.size <= this.#limit) return;
+    if (this.#entries.size > this.#limit) this.#forgetOldest();
+  }
+
+  /** Forgets a tenth together, because iterating a `Map` passes over every entry deleted before. */
+  #forgetOldest(): void {
     for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= Math.ceil(this.#limit * 0.9)) return;
       this.#entries.delete(oldest);
-      return;
     }
   }
 

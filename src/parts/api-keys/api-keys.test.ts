@@ -111,12 +111,12 @@ test("a clock that is set back prolongs nothing", async () => {
   expect(seen.reads).toBe(2);
 });
 
-test("unknown secrets take bounded memory: the oldest is read again", async () => {
+test("unknown secrets take bounded memory: the oldest tenth is read again", async () => {
   const { keys, seen } = stored();
   const unknown = Array.from({ length: 10_001 }, () => generateSecret());
   for (const text of unknown) await keys.verify(text);
-  const [first = "", second = ""] = unknown;
-  await keys.verify(second);
+  const [first = ""] = unknown;
+  await keys.verify(unknown[1_001] ?? "");
   expect(seen.reads).toBe(10_001);
   await keys.verify(first);
   expect(seen.reads).toBe(10_002);
