@@ -209,7 +209,7 @@ function text(atMs: number) {
 }
 
 /** Minimum and maximum delay until the next check, in milliseconds. */
-const [leastMs, mostMs] = [20, 60_000];
+export const [leastMs, mostMs] = [20, 60_000];
 
 /** Runs schedules when they are due. Resolves once `stop` has aborted and no run is left. */
 export async function keepSchedules(

@@ -10,6 +10,7 @@ import {
 } from "../service/dynalite.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 import { createReadWriteLock, openWriteBatch, type ReadWriteLock } from "./atomic-writes.ts";
+import { withLeastCapacity } from "./capacity.ts";
 import { changeIndexes, changesIndexes, changeTable, settleTables } from "./table-changes.ts";
 import {
   describeTimeToLive,
@@ -95,7 +96,8 @@ async function writeItem(
 async function callDynalite(dynalite: Dynalite, lock: ReadWriteLock, name: string, input: Input) {
   const kind = dynalite.kindOf(name);
   const prepared = dynalite.prepare(name, input);
-  if (kind === "read") return lock.read(() => dynalite.run(name, prepared));
+  if (kind === "read")
+    return withLeastCapacity(await lock.read(() => dynalite.run(name, prepared)), input);
   if (kind === "table") return lock.write(() => changeTable(dynalite, name, prepared));
   return lock.write(() => writeAtomically(dynalite, name, prepared));
 }

@@ -20,6 +20,7 @@ import {
   validationError,
 } from "../service/service.ts";
 import { openWriteBatch, type ReadWriteLock } from "./atomic-writes.ts";
+import { askedCapacity, capacityOfTransaction } from "./capacity.ts";
 import {
   isCommitted,
   type TransactionToken,
@@ -33,17 +34,23 @@ export async function transactGet(dynalite: Dynalite, lock: ReadWriteLock, input
     const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = get;
     if (TableName === undefined) throw missingMember(`${path}.get.tableName`);
     const expression = { ProjectionExpression, ExpressionAttributeNames };
-    const prepared = dynalite.prepare("GetItem", { TableName, Key, ...expression });
+    const asked = { ...askedCapacity(input), ConsistentRead: true };
+    const prepared = dynalite.prepare("GetItem", { TableName, Key, ...expression, ...asked });
     const checked = prepared as { TableName: string; Key: Item }; // prepare checked name and key
     return { prepared, table: checked.TableName, of: { key: checked.Key } };
   });
   return lock.read(async () => {
-    const run = ({ prepared }: { readonly prepared: object }): Promise<{ Item?: Item }> =>
+    const run = ({ prepared }: { readonly prepared: object }): Promise<Got> =>
       dynalite.run("GetItem", prepared);
-    const Responses = await runAll(dynalite, gets, run);
-    refuseLargeTransaction(Responses.map(({ Item = {} }) => dynalite.sizeOf(Item)));
-    return { Responses };
+    const answers = await runAll(dynalite, gets, run);
+    refuseLargeTransaction(answers.map(({ Item = {} }) => dynalite.sizeOf(Item)));
+    const Responses = answers.map(({ Item }) => (Item === undefined ? {} : { Item }));
+    return { Responses, ...capacityOfTransaction(answers) };
   });
+}
+
+interface Got extends Readonly<Record<string, unknown>> {
+  readonly Item?: Item;
 }
 
 /** A condition check runs as a deletion whose effect is discarded. */
@@ -68,12 +75,12 @@ export async function transactWrite(
 ) {
   const items = transactItems(input);
   const token = requestToken(input); // hashed first, because preparing changes the input
-  const operations = items.map(({ item, path }) => prepareItem(dynalite, item, path));
+  const asked = askedCapacity(input);
+  const operations = items.map(({ item, path }) => prepareItem(dynalite, item, path, asked));
   refuseLargeTransaction(operations.map(({ bytes }) => bytes));
   return lock.write(async () => {
-    if (token === undefined || !(await isCommitted(dynalite.store, token, clock.now())))
-      await commit(dynalite, operations, token, clock.now());
-    return {};
+    if (token !== undefined && (await isCommitted(dynalite.store, token, clock.now()))) return {};
+    return capacityOfTransaction(await commit(dynalite, operations, token, clock.now()));
   });
 }
 
@@ -87,7 +94,7 @@ function requestToken({ ClientRequestToken: value, TransactItems: items }: Input
   return transactionToken(token, items);
 }
 
-function prepareItem(dynalite: Dynalite, item: Input, itemPath: string) {
+function prepareItem(dynalite: Dynalite, item: Input, itemPath: string, asked: Input) {
   const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
     (name) => item[name] !== undefined,
   );
@@ -99,7 +106,7 @@ function prepareItem(dynalite: Dynalite, item: Input, itemPath: string) {
     if (kind === of && typeof request[member] !== "string")
       throw missingMember(`${path}.${lowerFirst(member)}`);
   }
-  const operation = prepareMember(dynalite, kinds[kind], request, path);
+  const operation = prepareMember(dynalite, kinds[kind], { ...request, ...asked }, path);
   // prepareOperation checked these members.
   const { Item, Key, ExpressionAttributeValues } = operation.prepared as Record<string, Item>;
   const bytes = dynalite.sizeOf({ ...Item, ...Key, ...ExpressionAttributeValues });
@@ -128,7 +135,7 @@ async function commit(
   nowMs: number,
 ) {
   const batch = openWriteBatch(dynalite.store);
-  await runAll(
+  const answers = await runAll(
     dynalite,
     operations,
     ({ kind, operation, prepared }) => {
@@ -143,6 +150,7 @@ async function commit(
   );
   refuseLargeTransaction(batch.items().map((item) => dynalite.sizeOf(item)));
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
+  return answers;
 }
 
 interface CancellationReason {

@@ -23,7 +23,7 @@ export interface Workers {
 }
 
 /** Average time between sweeps of the outbox, in milliseconds. Most sweeps do not find an undispatched event. */
-const sweepMs = 10_000;
+export const sweepMs = 10_000;
 /** Minimum age of an outbox row for a sweep, and for a process's last sweep, in milliseconds. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
@@ -99,7 +99,7 @@ const behindFirstMs = 1_000;
  * Wait time of a long poll in production and in development, in seconds. A stopping process waits
  * for its last poll, within its linger. The embedded stack ends the poll early.
  */
-const [pollSeconds, developmentPollSeconds] = [3, 1];
+export const [pollSeconds, developmentPollSeconds] = [3, 1];
 const lookMs = 5;
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
