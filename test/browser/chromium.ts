@@ -11,7 +11,7 @@ const places = [
 /**
  * Starts the Chromium of this machine.
  *
- * @throws Error where there is none: a suite that skips would pass without having shown anything.
+ * @throws Error without one, because a suite that is skipped would pass without a check.
  */
 export function startChromium(): Promise<Browser> {
   const executablePath = process.env["CHROMIUM"] || places.find((place) => existsSync(place));
@@ -20,6 +20,6 @@ export function startChromium(): Promise<Browser> {
       "there is no Chromium: install it (on Debian: apt-get install chromium), or name one with CHROMIUM=<path>",
     );
   }
-  // Without a sandbox, since containers and root have none; it sees nothing but this suite's own pages.
+  // Without a sandbox, since containers and root have none; it only opens this suite's own pages.
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }

@@ -110,7 +110,7 @@ test("what waits when the page is left arrives all the same", async () => {
 });
 
 test("what waits when the tab is closed arrives all the same", async () => {
-  // A page of `browser.newPage` takes its context with it, as if the browser were closed: whatever is on its way may be lost.
+  // A page of `browser.newPage` takes its context with it, as if the browser were closed, so requests in flight may be lost.
   const context = await browser.newContext();
   const tab = await context.newPage();
   await page.close();

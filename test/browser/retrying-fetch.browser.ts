@@ -17,7 +17,7 @@ import { access, buildServer, defineFeature, reply } from "../../src/index.ts";
 import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { startChromium } from "./chromium.ts";
 
-/** What the network does to a request. */
+/** The network's effect on a request. */
 type Fate = "passes" | "reset" | "answer lost" | "busy";
 
 const written: string[] = [];
@@ -85,7 +85,7 @@ beforeEach(async () => {
 });
 afterEach(() => page.close());
 
-/** Hands a request on to the app, unless something else becomes of it. */
+/** Forwards a request to the app, unless the test decides otherwise. */
 async function pass(
   request: IncomingMessage,
   response: ServerResponse,
@@ -103,7 +103,7 @@ async function pass(
     fate = fates.shift() ?? "passes";
   }
   if (fate === "reset") return void socket.resetAndDestroy();
-  // A connection each, or Chromium would itself send again what was reset on one that it had used before.
+  // One connection each, because Chromium retries a request that is reset on a reused connection.
   response.setHeader("connection", "close");
   if (fate === "busy") {
     response.setHeader("access-control-allow-origin", String(headers.origin));
@@ -183,7 +183,7 @@ test("a form is sent again as it was", async () => {
 test("a page can read an error, and what it asks for", async () => {
   fates = ["busy"];
 
-  // Ten minutes are more than a call has, so the answer is the page's at once.
+  // Ten minutes are more than a call has, so the page gets the answer immediately.
   const answer =
     await run(`const { error, response } = await client.POST("/notes", { body: { name: "c" } });
     return { error: error.error, after: response.headers.get("retry-after") };`);

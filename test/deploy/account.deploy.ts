@@ -26,7 +26,7 @@ test("npm run deploy creates the key ring and the whole stack, including functio
 
 test("the deployed API answers", async () => {
   const found = await miniStack.call("secretsmanager.ListSecrets", {});
-  // Safe: what is looked at fails the test where it is not there.
+  // Safe: a missing member fails the test.
   const [{ ARN }] = found["SecretList"] as [{ readonly ARN: string }];
   const { SecretString: secret } = await miniStack.call("secretsmanager.GetSecretValue", {
     SecretId: ARN,
@@ -72,12 +72,12 @@ test("a second deployment with a function per handler keeps the key ring, and ea
   expect(await ask("GET", "/health/ready")).toMatchObject([200, { status: "ready" }]);
 }, 180_000);
 
-/** The functions that are there. */
+/** The existing functions. */
 async function functionNames(): Promise<string[]> {
   const response = await fetch(`${miniStack.env["AWS_ENDPOINT_URL"]}/2015-03-31/functions`, {
     headers: { authorization: "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/lambda" },
   });
-  // Safe: what is not there fails the test.
+  // Safe: a missing member fails the test.
   const { Functions: functions } = (await response.json()) as {
     readonly Functions: { readonly FunctionName: string }[];
   };

@@ -22,7 +22,7 @@ const synth = (app: string, env: Readonly<Record<string, string>> = {}) => {
     env: { ...process.env, ...env, CDK_DISABLE_CLI_TELEMETRY: "true" },
   });
 };
-// The CDK writes a list where one name would do.
+// The CDK writes a list even for one name.
 const read = (path: string) =>
   JSON.parse(readFileSync(path, "utf8"), (name, value) =>
     name === "DependsOn" ? [value].flat() : value,

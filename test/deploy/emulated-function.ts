@@ -15,7 +15,7 @@ export interface EmulatedFunction {
   stop(): Promise<void>;
 }
 
-/** Starts a function as AWS starts it: the archive's handler in Lambda's runtime, told what the stack tells it. */
+/** Starts a function as AWS does: the archive's handler in Lambda's runtime, with the stack's variables. */
 export async function startFunction(
   { emulator, runtime, task, variables }: Deployed,
   name: string,

@@ -361,7 +361,7 @@ test("the function for schedules fires due schedules once, and their jobs run", 
   expect(JSON.parse(message?.Body ?? "")).toMatchObject({ tenantId: "acme" });
 });
 
-// The last of them: from now on no file can be changed.
+// The last test: from now on, files cannot be changed.
 test("an error is logged with the name of its class, although the bundle is minified", async () => {
   const path = "/config/files:config:maintenance-mode";
   const set = await http(await functionNamed("operate"), {
@@ -382,7 +382,7 @@ test("an error is logged with the name of its class, although the bundle is mini
   );
 });
 
-// What a run does not come across: why it is granted all the same.
+// Permissions that a run does not need, and the reasons for granting them.
 const onlySometimes: Readonly<Record<string, string>> = {
   "dynamodb:UpdateItem once":
     "renews the lease of a handler that takes longer than 10 s, and notes the use of an API key",
@@ -468,7 +468,7 @@ describe("the role of each function", () => {
     expect(withoutNeed(granted, needed)).toEqual([]);
   });
 
-  /** What the calls of these functions need. */
+  /** Permissions that the calls of these functions need. */
   function neededBy(names: readonly string[]): string[] {
     const calls = names.map((name) => started.get(name)?.calls);
     expect([names, calls.map((recorded) => [...(recorded?.unknown ?? ["was not run"])])]).toEqual([
@@ -478,7 +478,7 @@ describe("the role of each function", () => {
     return calls.flatMap((recorded) => [...(recorded?.permissions ?? [])]);
   }
 
-  /** What is granted, and neither needed by a call, nor by what happens only sometimes, nor by Lambda. */
+  /** Permissions that are granted, but needed neither by a call, nor in rare cases, nor by Lambda. */
   function withoutNeed(granted: readonly string[], needed: readonly string[]): string[] {
     return granted
       .filter((grant) => !needed.some((permission) => covers(grant, permission)))
@@ -495,7 +495,7 @@ describeGeneratedRoles({
   parameters: variables["FILES_PARAMETERS"] ?? "",
 });
 
-/** What Lambda itself does in the name of a function, and what a presigned URL lets its holder do. */
+/** Actions of Lambda itself on behalf of a function, and of the holder of a presigned URL. */
 function isThePlatforms(grant: string): boolean {
   return (
     /^logs:|^dynamodb:(DescribeStream|GetRecords|GetShardIterator|ListStreams) |^sqs:(ReceiveMessage|DeleteMessage) /.test(
@@ -504,7 +504,7 @@ function isThePlatforms(grant: string): boolean {
   );
 }
 
-/** `dynamodb:PutItem once`, whatever the stage. */
+/** `dynamodb:PutItem once`, regardless of the stage. */
 function short(grant: string): string {
   return grant
     .replace(/ (event-bus)\/.*$/, " $1")
@@ -520,7 +520,7 @@ function grantedTo(name: string): string[] {
   return grantsOf(resources, `${handler.charAt(0).toUpperCase()}${handler.slice(1)}Role`);
 }
 
-/** The statements of a role as `<action> <resource>`; the customer's key is not used, as there is none. */
+/** The statements of a role as `<action> <resource>`; the customer's key is not used, because it is not set. */
 function grantsOf(all: Readonly<Record<string, Resource>>, role: string): string[] {
   const attached = Object.values(all).filter(
     ({ Type, Properties }) =>
@@ -684,7 +684,7 @@ function eventOf(type: string, payload: object, eventId: string = randomUUID()):
   });
 }
 
-/** A row that nobody has dispatched. */
+/** A row that has not been dispatched. */
 async function leftInOutbox(ageMs: number) {
   const eventId = randomUUID();
   const key = {

@@ -37,7 +37,7 @@ async function prepare(project) {
   const interruption = new AbortController();
   localStack = await getLocalStack({ signal: interruption.signal }, say);
   directory = mkdtempSync(join(tmpdir(), "keelson-deploy-"));
-  // One name a run: a LocalStack that is given has those of earlier runs.
+  // One name per run, because a given LocalStack has the stacks of earlier runs.
   const stage = `run${Date.now().toString(36).slice(-6)}`;
   run(process.execPath, [
     "scripts/package.mjs",

@@ -8,13 +8,13 @@ import type { Deployed } from "./package.ts";
 
 /** An account on this machine. Its functions run in the `node` of the tests. */
 export interface MiniStack {
-  /** What a program is told to find it, and the program `aws`. */
+  /** Variables that point a program at it, and the program `aws`. */
   readonly env: NodeJS.ProcessEnv;
   /** All that it and its functions printed. */
   text(): string;
   /** Calls a service with JSON: `secretsmanager.ListSecrets`. */
   call(target: string, input: object): Promise<Record<string, unknown>>;
-  /** Sends a request to an HTTP API, which is told by the name of the host. */
+  /** Sends a request to an HTTP API, which the host's name determines. */
   ask(api: string, ask: MiniStackRequest): Promise<[status: number, body: Record<string, unknown>]>;
   stop(): Promise<void>;
 }

@@ -16,7 +16,7 @@ import { signToken } from "../../src/base/identity/token.ts";
 import { type MiniStack, startMiniStack } from "./mini-stack.ts";
 import { root } from "./package.ts";
 
-// The ten commands of docs/deploy.md, run as they stand there, against an account on this machine.
+// The ten commands of docs/deploy.md, run unchanged, against an account on this machine.
 
 const run = promisify(execFile);
 const directory = mkdtempSync(join(tmpdir(), "keelson-own-"));
@@ -26,7 +26,7 @@ let miniStack: MiniStack;
 
 beforeAll(async () => {
   miniStack = await startMiniStack(inject("deployed"));
-  linkPackages(directory); // where `npx keelson` is to be found
+  linkPackages(directory); // `npx keelson` finds it there
 });
 afterAll(async () => {
   await miniStack?.stop();
@@ -95,9 +95,9 @@ function tenCommands(): string[] {
   return block.trim().split("\n");
 }
 
-/** Runs lines one after the other, to the first that fails; gives what they printed. */
+/** Runs lines one after the other, up to the first that fails; returns their output. */
 async function shell(lines: readonly string[]): Promise<string> {
-  // This version is on no registry: its packages are linked. The API has no name of its own on this machine.
+  // This version is not on a registry, so its packages are linked. The API does not have its own name on this machine.
   const made = lines.flatMap((line) =>
     line.startsWith("npx keelson init") ? [`${line} --no-install`, "link_packages"] : [line],
   );
@@ -125,7 +125,7 @@ function port(): string {
   return new URL(String(miniStack.env["AWS_ENDPOINT_URL"])).port;
 }
 
-/** What `npm install` does, without a registry. */
+/** Does the same as `npm install`, without a registry. */
 function linkPackages(folder: string): void {
   const [from, to] = [join(root, "node_modules"), join(folder, "node_modules")];
   mkdirSync(join(to, ".bin"), { recursive: true });
@@ -142,7 +142,7 @@ async function ask(
   body?: object,
 ): Promise<[status: number, body: Record<string, unknown>]> {
   const found = await miniStack.call("secretsmanager.ListSecrets", {});
-  // Safe: what is looked at fails the test where it is not there.
+  // Safe: a missing member fails the test.
   const [{ ARN }] = found["SecretList"] as [{ readonly ARN: string }];
   const { SecretString: secret } = await miniStack.call("secretsmanager.GetSecretValue", {
     SecretId: ARN,

@@ -23,16 +23,16 @@ export interface Resource {
   readonly Properties: Readonly<Record<string, unknown>>;
 }
 
-/** What `localstack.setup.mjs` has made for all tests. */
+/** Results of `localstack.setup.mjs` for all tests. */
 export interface Deployed {
   readonly endpoint: string;
-  /** What the names in the stack begin with. */
+  /** Prefix of the stack's names. */
   readonly prefix: string;
-  /** What the functions are told, and where LocalStack is. */
+  /** Variables of the functions, and of LocalStack. */
   readonly variables: Readonly<Record<string, string>>;
   /** The packaged ones, those that LocalStack lacks included. */
   readonly resources: Readonly<Record<string, Resource>>;
-  /** Where the archive is unpacked. */
+  /** Folder of the unpacked archive. */
   readonly task: string;
   /** Lambda's emulator, a program. */
   readonly emulator: string;
@@ -40,17 +40,17 @@ export interface Deployed {
   readonly runtime: string;
   /** The server of MiniStack, a program. */
   readonly miniStack: string;
-  /** Where the program `aws` is. */
+  /** Folder of the program `aws`. */
   readonly awsCli: string;
 }
 
-/** What `npm run package` has made. */
+/** Result of `npm run package`. */
 export interface Package {
   readonly parameters: Readonly<Record<string, { readonly Default?: string | number }>>;
   readonly resources: Readonly<Record<string, Resource>>;
   /** The names of the files in the archive, and whatever else stands there as text. */
   readonly archive: string;
-  /** What it printed. */
+  /** Its output. */
   readonly printed: string;
 }
 
@@ -86,14 +86,14 @@ export function ofType({ resources }: Package, type: string): [name: string, res
   return Object.entries(resources).filter(([, resource]) => resource.Type === type);
 }
 
-/** The name of a table, a queue or a bus. Those of `keelson infra` begin with a parameter. */
+/** The name of a table, a queue or a bus. Names in a template of `keelson infra` start with a parameter. */
 export function nameOf({ Properties }: Resource, prefix: string): string {
   const name = Properties["TableName"] ?? Properties["QueueName"] ?? Properties["Name"];
   const { "Fn::Sub": text = "" } = name as { readonly "Fn::Sub"?: string }; // safe: they all are, and the rest fails the test
   return text.replace(namePrefix, prefix);
 }
 
-/** An environment without credentials, endpoint or region: packaging needs none. */
+/** An environment without credentials, endpoint or region, which packaging does not need. */
 function withoutAccount(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith("AWS_")),

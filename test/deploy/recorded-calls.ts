@@ -2,16 +2,16 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { RecordedCall } from "../iam/recorded-requests.ts";
 
-/** A proxy in front of an emulator of AWS that keeps what each call needs a permission for. */
+/** A proxy in front of an emulator of AWS that records the permissions that each call needs. */
 export interface RecordedCalls {
   readonly endpoint: string;
   /** `dynamodb:PutItem table/<name>`, each once. */
   readonly permissions: Set<string>;
   /** All of them, in order. */
   readonly calls: readonly RecordedCall[];
-  /** What could not be told from a call. */
+  /** Calls whose permissions are unknown. */
   readonly unknown: Set<string>;
-  /** From now on calls get no answer. */
+  /** From now on, calls do not get an answer. */
   hang(): void;
   close(): Promise<void>;
 }
@@ -66,7 +66,7 @@ export async function recordCalls(endpoint: string): Promise<RecordedCalls> {
   };
 }
 
-/** What a call needs, as `<action> <resource>`; `undefined` where that is not known. A transaction needs what its items need. */
+/** Permission of a call, as `<action> <resource>`; `undefined` if it is unknown. A transaction needs its items' permissions. */
 function permissionsOf(call: string, body: string): readonly string[] | undefined {
   const [service = "", operation = ""] = call.split(".");
   const input = parsed(body);

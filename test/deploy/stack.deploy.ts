@@ -105,7 +105,7 @@ test("keelson doctor reports only the missing key ring, and its fix works", asyn
     Object.entries(variables).map(([name, value]) => [name, value.replaceAll(from, to)]),
   );
   const keelson = (...args: readonly string[]) =>
-    // It exits with 1 where something is wrong, and says what.
+    // It exits with 1 if it finds a problem, and prints it.
     run(process.execPath, ["src/tools/cli/main.ts", ...args], {
       cwd: root,
       env: { ...process.env, ...env },
@@ -128,7 +128,7 @@ test("keelson doctor reports only the missing key ring, and its fix works", asyn
 });
 
 test("the stack equals the resources that the container creates in an empty account", async () => {
-  // That of a stage where no container has run, which would mend a rule.
+  // A stage without a container, which would repair a rule.
   process.env["KEELSON_TEST_ENDPOINT"] = endpoint;
   const app = await startTestApp(server);
   try {
@@ -203,7 +203,7 @@ async function token(): Promise<string> {
   return stdout.trim();
 }
 
-/** What has to be the same of a table. */
+/** Members of a table that have to be equal. */
 async function tableOf(TableName: string) {
   const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName }));
   const { TimeToLiveDescription } = await dynamodb.send(
@@ -218,7 +218,7 @@ async function tableOf(TableName: string) {
   };
 }
 
-/** What has to be the same of a queue; a function's is hidden for longer than a container's. */
+/** Members of a queue that have to be equal; a function's is hidden for longer than a container's. */
 async function queueOf(QueueName: string) {
   const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
   const { Attributes = {} } = await sqs.send(

@@ -148,7 +148,7 @@ describe.each([
           expect.any(String),
           [],
         ]);
-        // What it is on is one resource, or what lies below a path.
+        // Its resource is a single one, or everything below a path.
         expect([name, Sid, JSON.stringify(Resource)]).toEqual([
           name,
           Sid,

@@ -1,8 +1,8 @@
 import { defineConfig } from "vitest/config";
 import { alias } from "../../vitest.config.ts";
 
-// What `npm run test:deploy` runs: the package, and the stack of it in a LocalStack that it gets.
-// biome-ignore lint/style/noDefaultExport: vitest takes no other
+// Run by `npm run test:deploy`: the package, and its stack in a LocalStack.
+// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   resolve: { alias },
   test: {

@@ -1,4 +1,4 @@
-// A CDK app that includes a template as it is: `cdk synth --app "node cdk-app.mjs <template>"`.
+// A CDK app that includes a template unchanged: `cdk synth --app "node cdk-app.mjs <template>"`.
 import { App, DefaultStackSynthesizer, Stack } from "aws-cdk-lib";
 import { CfnInclude } from "aws-cdk-lib/cloudformation-include";
 
