@@ -160,7 +160,7 @@ export const answerLines: readonly Line[] = [
 
 const held: Write = (party) => keyed(`/commits/${party.name}`)(party);
 
-/** Begins a write, and leaves it in its handler. */
+/** Starts a write, and leaves it in its handler. */
 export async function beginHeld(party: Party): Promise<void> {
   const { host, world, name } = party;
   world.hold(name);
@@ -172,7 +172,7 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-/** What a repeat gets of an answer: all but what is made anew. */
+/** The part of an answer that a repeat gets: everything that is not created again. */
 function kept({ status, headers, body }: HostAnswer) {
   const names = ["content-type", "location", "etag", "x-kept"];
   return {

@@ -9,7 +9,7 @@ interface Call {
   readonly config?: ConstructorParameters<typeof IdempotencyConfig>[0];
   /** The table has a sort key. */
   readonly isSorted?: boolean;
-  /** How long a duplicate waits, in milliseconds. Default 500. */
+  /** Time for which a duplicate waits, in milliseconds. Default 500. */
   readonly waitMs?: number;
 }
 
@@ -43,7 +43,7 @@ const never = () => {
   throw new Error("it ran again");
 };
 
-/** What JSON keeps of a result. */
+/** A result after a round trip through JSON. */
 const plain = (result: unknown): string => comparable(JSON.stringify(result ?? null));
 
 const leave = (call: Call) => async (party: Party) =>
@@ -115,7 +115,7 @@ export const claimLayerLines: readonly Line[] = [
   ),
 ];
 
-/** Begins a function, and leaves it in its work. */
+/** Starts a function, and leaves it in its work. */
 async function begin(party: Party): Promise<void> {
   const { world, name } = party;
   world.hold(name);

@@ -10,7 +10,7 @@ interface Shown {
   readonly version?: number;
 }
 
-/** What the operators' API and a handler have of a key. */
+/** A key as the operators' API and a handler see it. */
 async function read(host: Host, { ann, operator }: Pick<Party, "ann" | "operator">, key: string) {
   const { value, source, version } = await sentJson<Shown>(host, path(key), { as: operator });
   const values = await sentJson<Record<string, unknown>>(host, "/values", { as: ann });

@@ -1,4 +1,4 @@
-// The embedded stack's data directory, with what lies in it at the moment its process is killed.
+// The embedded stack's data directory, in its state when its process is killed.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { lines } from "./lines.ts";
 /** A data directory that is kept. */
 export interface KeptDirectory {
   readonly files: Readonly<Record<string, Uint8Array>>;
-  /** What lines have left in it. */
+  /** Data that lines have left in it. */
   readonly left: readonly { readonly name: string; readonly value: unknown }[];
   /** When its process was killed, in milliseconds since the epoch. */
   readonly leftMs: number;
@@ -16,7 +16,7 @@ export interface KeptDirectory {
   readonly token: string;
 }
 
-/** The last two, in which the process is killed: what they were writing counts as not written. */
+/** The last two, in which the process is killed: their unfinished writes count as not written. */
 export const cutLines: readonly Line[] = [
   line(
     "a job that was being sent is not there, and can be sent again",
@@ -60,7 +60,7 @@ const names = [
   "a delivery on its way is sent once",
 ];
 
-/** What is left in a data directory, in this order. */
+/** Lines that leave data in a directory, in this order. */
 export const directoryLines: readonly Line[] = [
   ...lines.filter(({ name }) => names.includes(name)),
   ...cutLines,

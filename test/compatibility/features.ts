@@ -1,4 +1,4 @@
-// One server in every version: what it stores and sends is kept, and read by the others.
+// One server in every version: its rows and messages are kept, and the other versions read them.
 import { createHash, randomUUID } from "node:crypto";
 import type { FeatureBuilder, MessageProof, PipelineContext } from "keelson";
 import { z } from "zod";
@@ -24,12 +24,12 @@ declare module "../../src/base/types/names.ts" {
 /** The keys of a server: with the earlier ring, and after its key was retired. */
 export const keyRings = ring();
 
-/** How a server differs from the others of its version. */
+/** Differences of a server from the others of its version. */
 export interface Variant {
   readonly keyRing: keyof typeof keyRings;
-  /** How long a repeat waits for the duplicate in flight, in milliseconds. */
+  /** Time for which a repeat waits for the duplicate in flight, in milliseconds. */
   readonly waitMs: number;
-  /** Of this version: the earlier ones know no proofs. */
+  /** Only in this version: earlier ones do not have proofs. */
   readonly proof?: MessageProof;
   /** Whether secrets are sealed for the versions of their rows, which 0.1.0 cannot. */
   readonly bindVersion?: boolean;
@@ -276,7 +276,7 @@ function formsOf(version: string, r: FeatureBuilder): Pick<FeatureBuilder, "tabl
   };
 }
 
-/** Longer than the window of gzip, so that repetition does not compress: what is stored of it exceeds an item. */
+/** Longer than the window of gzip, so that repetition does not compress, and its stored form exceeds an item. */
 const block = Array.from({ length: 800 }, (_, index) =>
   createHash("sha256").update(`${index}`).digest("base64url"),
 ).join("");
@@ -298,7 +298,7 @@ const contentTypes: Readonly<Record<string, string>> = {
   bytes: "image/png",
 };
 
-/** What a schema makes of plain JSON: everything that a fingerprint knows. */
+/** A schema's result for plain JSON: every type that a fingerprint covers. */
 const typed = z.object({
   when: z.coerce.date(),
   amount: z.coerce.bigint(),
@@ -308,7 +308,7 @@ const typed = z.object({
   nested: z.object({ b: z.number(), a: z.array(z.unknown()) }),
 });
 
-/** Fixed keys: what was sealed with them is kept. */
+/** Fixed keys, because kept data is sealed with them. */
 function ring() {
   const key = (name: string) =>
     createHash("sha256").update(`a key of the tests: ${name}`).digest("base64");

@@ -6,19 +6,19 @@ import type { QueueName, Store } from "./store.ts";
 import type { Version } from "./version.ts";
 import type { World } from "./world.ts";
 
-/** Who calls. */
+/** The caller. */
 export interface Caller {
   readonly sub: string;
   readonly tenantId: string;
   readonly roles: readonly string[];
 }
 
-/** A request. A body that is no text goes as JSON. */
+/** A request. A body that is not a string is sent as JSON. */
 export interface HostRequest {
   readonly method?: string;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Absent: nobody is signed in. */
+  /** Absent for an anonymous caller. */
   readonly as?: Caller | undefined;
 }
 
@@ -39,11 +39,11 @@ export interface Host {
    * every version reads.
    */
   drain(...queues: readonly QueueName[]): Promise<number>;
-  /** Dispatches what is left in the outbox. */
+  /** Dispatches the rest of the outbox. */
   sweep(): Promise<unknown>;
 }
 
-/** Starts a host. What it holds in memory is its own. */
+/** Starts a host. It does not share memory with others. */
 export function startHost(version: Version, world: World, store: Store, variant: Variant): Host {
   const server = keptServer(version, world, variant);
   const { lambdaHttp, lambdaQueue, lambdaSweep } = version.lambda;

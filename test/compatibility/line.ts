@@ -1,4 +1,4 @@
-// A line of the table: what an earlier process leaves, and what a later one makes of it.
+// A line of the table: data that an earlier process leaves, and a later process's use of it.
 import { createHash } from "node:crypto";
 import type { expect } from "vitest";
 import type { Caller, Host, HostAnswer, HostRequest } from "./host.ts";
@@ -20,22 +20,22 @@ export interface Party {
   readonly world: World;
   /** A signed-in caller of a tenant that no other line has. */
   readonly ann: Caller;
-  /** Who may do everything, in the same tenant. */
+  /** A caller of the same tenant who may do everything. */
   readonly operator: Caller;
   /** A name that no other line has. */
   readonly name: string;
-  /** Has a host do the work that reaches no bus: what it publishes stays in the outbox. */
+  /** Makes a host work without a bus, so that its events stay in the outbox. */
   withoutBus<Result>(work: (host: Host) => Promise<Result>): Promise<Result>;
 }
 
-/** One of the two, who checks. */
+/** The one of the two that checks. */
 export interface CheckingParty extends Party {
   readonly expect: typeof expect;
 }
 
 export interface Line {
   readonly name: string;
-  /** What was left is so much older when they meet, in milliseconds. */
+  /** Time by which the left data ages before they meet, in milliseconds. */
   readonly ageMs?: number;
   /** Versions that cannot leave it, and do not know it: those that a rolling deployment has to be without. */
   readonly without?: readonly string[];
@@ -44,7 +44,7 @@ export interface Line {
   meet(party: CheckingParty, left: unknown): Promise<void>;
 }
 
-/** How long a condition is waited for. */
+/** Longest wait for a condition. */
 export const patience = { timeout: 20_000 };
 
 /** Makes a line. */
@@ -57,7 +57,7 @@ export function line<Left>(
   return { name, leave, meet: (party, left) => meet(party, left as Left), ...options }; // safe: `leave` has left it, maybe by way of JSON
 }
 
-/** A request that did what it was to do. */
+/** A request that has succeeded. */
 export async function sent(host: Host, path: string, request: HostRequest): Promise<HostAnswer> {
   const answer = await host.send(path, request);
   if (answer.status >= 400)
@@ -74,7 +74,7 @@ export async function sentJson<Body>(
   return JSON.parse((await sent(host, path, request)).body) as Body; // the tests' server answers so
 }
 
-/** A text to compare with: what is long is kept as its hash. */
+/** A string to compare with: a long one is kept as its hash. */
 export function comparable(text: string): string {
   return text.length < 10_000
     ? text

@@ -4,7 +4,7 @@ import { configLines } from "./config-lines.ts";
 import type { Line } from "./line.ts";
 import { messageLines } from "./message-lines.ts";
 
-/** All that versions leave to each other. Add lines; one that is there says what an older version was promised. */
+/** All data that versions leave to each other. Add lines, but keep existing ones, which are promises to older versions. */
 export const lines: readonly Line[] = [
   ...answerLines,
   ...messageLines,

@@ -10,7 +10,7 @@ const ask = (party: Party, body: object = {}) =>
 const tell = (party: Party, body: object = {}) =>
   sent(party.host, `/deliveries/${party.name}`, { as: party.ann, body });
 
-/** How often each was done, whoever did it. */
+/** Number of runs of each, by all hosts. */
 async function effects({ store, ann, name }: Party) {
   const [made, counted, followed, worked, paged] = await Promise.all(
     ["made", "counted", "followed", "worked", "paged"].map((what) =>
@@ -23,7 +23,7 @@ async function effects({ store, ann, name }: Party) {
 const none = { made: 0, counted: 0, followed: 0, worked: 0, paged: 0 };
 const chain = { ...none, made: 1, counted: 1, followed: 1, worked: 1 };
 
-/** Consumes until nothing is left, also of what is hidden for a moment. */
+/** Consumes until the queues are empty, including messages that are hidden for a moment. */
 async function consume(party: CheckingParty, expected: Partial<typeof none>): Promise<void> {
   const { expect, host, store } = party;
   const drained = async () => {
@@ -38,7 +38,7 @@ async function consume(party: CheckingParty, expected: Partial<typeof none>): Pr
 const isDone = (expected: Partial<typeof none>) => (party: CheckingParty) =>
   consume(party, expected);
 
-/** What is too large to be told from a small one by chance. */
+/** A payload that is too large to be taken for a small one by chance. */
 const filling = "filling ".repeat(25_000);
 
 export const messageLines: readonly Line[] = [

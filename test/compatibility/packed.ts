@@ -1,4 +1,4 @@
-// What is kept of a version, as JSON that stays small: long texts and bytes are compressed.
+// The kept data of a version, as small JSON: long strings and bytes are compressed.
 import { readFileSync } from "node:fs";
 import {
   brotliCompressSync,
@@ -13,10 +13,10 @@ export function keptJson<Kept>(path: string): Kept {
   return unpacked(readFileSync(path, "utf8")) as Kept; // each file has one shape, which its name tells
 }
 
-/** From this length on a text, or bytes, are compressed. */
+/** From this length on, strings and bytes are compressed. */
 const longFrom = 1_500;
 
-/** How a long value stands in the JSON. */
+/** A long value in the JSON. */
 type Packed =
   | { readonly $bytes: string }
   | { readonly $text: string }
@@ -26,14 +26,14 @@ type Packed =
 interface Blob {
   /** What stands before what was compressed by the version that is kept. Absent: nothing was. */
   readonly prefix?: string;
-  /** How long it is, uncompressed. */
+  /** Its length, uncompressed. */
   readonly length: number;
 }
 
 interface Document {
   readonly value: unknown;
   readonly blobs: readonly Blob[];
-  /** All of them, uncompressed and one after the other, compressed: they have much in common. */
+  /** All of them, uncompressed and one after the other, compressed, because they are similar. */
   readonly bytes: string;
 }
 
@@ -48,7 +48,7 @@ export function packed(value: unknown): string {
       return part.length < longFrom ? part : { $text: compressed(Buffer.from(part)) };
     if (part instanceof Uint8Array) {
       if (part.byteLength < longFrom) return { $bytes: Buffer.from(part).toString("base64") };
-      const run = runs.at(-1) as Uint8Array[]; // safe: there is one from the beginning
+      const run = runs.at(-1) as Uint8Array[]; // safe: the list starts with one
       const from = run.reduce((sum, { byteLength }) => sum + byteLength, 0);
       run.push(part);
       const slice = { $slice: [runs.length - 1, from, from + part.byteLength] };

@@ -1,5 +1,5 @@
-// Keeps a version: its bundle, and what it stores and sends. `npm run release` runs it for each, with the package as it is
-// packed. A published one can be kept later:
+// Keeps a version: its bundle, its rows and its messages. `npm run release` runs it for each version, with the packed
+// package. A published one can be kept later:
 //   npm install --prefix /tmp/released keelson@<version> dynalite@4 && node test/compatibility/record.ts /tmp/released/node_modules/keelson
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -77,7 +77,7 @@ async function bundle(): Promise<void> {
   await built.close();
 }
 
-/** What lies in tables and queues after each line. */
+/** Contents of tables and queues after each line. */
 async function recordLines(): Promise<readonly (Left & { readonly name: string })[]> {
   const app = await testing.startTestApp(server(), { secureParameters: ringParameters() });
   await app.settled(); // makes the queues

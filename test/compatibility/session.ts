@@ -1,4 +1,4 @@
-// Versions on one stack, and what they leave there.
+// Versions on one stack, and the data that they leave there.
 import { createHash } from "node:crypto";
 import type { expect } from "vitest";
 import type { Variant } from "./features.ts";
@@ -8,9 +8,9 @@ import { type Items, type KeptMessage, newItems, openStore, type Store, shifted 
 import type { Version } from "./version.ts";
 import { createWorld, type World } from "./world.ts";
 
-/** What a line has left. */
+/** Data that a line has left. */
 export interface Left {
-  /** What its `leave` returned. */
+  /** Result of its `leave`. */
   readonly value: unknown;
   readonly items: Items;
   readonly messages: readonly KeptMessage[];
@@ -22,11 +22,11 @@ export interface Left {
 export interface Session {
   readonly store: Store;
   readonly world: World;
-  /** A version's part in a line, on behalf of a tenant that no other line has; `where` tells apart where the same line is met. */
+  /** A version's part in a line, on behalf of a tenant that no other line has; `where` distinguishes uses of the same line. */
   party(version: Version, line: string, where: string): Party;
-  /** Lets a line's first half happen, and says what is there now that was not before; its messages are taken out of the queues. */
+  /** Runs a line's first half, and returns the new rows and messages; takes the messages out of the queues. */
   record(line: Line, party: Party): Promise<Left>;
-  /** Puts there what was left, as old as the line wants it to be by now. */
+  /** Restores the left data, with the age that the line needs. */
   restore(line: Line, left: Left): Promise<void>;
   close(): void;
 }
@@ -34,7 +34,7 @@ export interface Session {
 /** The servers of the tests, unless they say otherwise. */
 export const usual: Variant = { keyRing: "rotated", waitMs: 10_000 };
 
-/** Begins a session on the stack that `env` points at, for all versions of this process. */
+/** Starts a session on the stack that `env` points at, for all versions of this process. */
 export function beginSession(env: Readonly<Record<string, string>>): Session {
   const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, env);
@@ -104,7 +104,7 @@ export function checking(party: Party, check: typeof expect): CheckingParty {
   return { ...party, expect: check };
 }
 
-/** Lets one version leave what another meets, at once. */
+/** Runs a line in one version, and continues it in another immediately. */
 export async function meetLive(
   line: Line,
   session: Session,
@@ -119,7 +119,7 @@ export async function meetLive(
   await line.meet(second, left);
 }
 
-/** A name that can stand in an ID. What is kept was recorded under it: it must not change. */
+/** A name that an ID may contain. Kept data was recorded under it, so it must not change. */
 function nameOf(line: string, where: string): string {
   const slug = line
     .toLowerCase()

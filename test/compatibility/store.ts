@@ -1,4 +1,4 @@
-// What lies in the tables and queues of a stack, as AWS has it: nothing here knows of keelson's own reading of it.
+// The contents of the tables and queues of a stack, in AWS's form: this file does not use keelson's own readers.
 import {
   type AttributeValue,
   DeleteItemCommand,
@@ -20,7 +20,7 @@ import type { SQSRecord } from "aws-lambda";
 /** An item in its typed form. */
 export type Item = Record<string, AttributeValue>;
 
-/** The tables by what follows their prefix, with the names of their keys. */
+/** The tables by their names without the prefix, with the names of their keys. */
 const tables = {
   config: ["pk", "sk"],
   once: ["pk", "sk"],
@@ -68,11 +68,11 @@ export interface Store {
   remove(items: Items): Promise<void>;
   /** Makes items older, in place. */
   age(items: Items, byMs: number): Promise<void>;
-  /** How often an effect was committed. */
+  /** Number of commits of an effect. */
   effect(tenantId: string, what: string, name: string): Promise<number>;
   receive(queue: QueueName): Promise<readonly ReceivedMessage[]>;
   send(message: KeptMessage): Promise<void>;
-  /** How many messages queues have, hidden ones too. Default: those that every version reads. */
+  /** Number of messages in queues, including hidden ones. Default: the queues that every version reads. */
   waiting(...queues: readonly QueueName[]): Promise<number>;
   close(): void;
 }
@@ -227,7 +227,7 @@ export function shifted(items: Items, byMs: number): Items {
             const unitMs = times[name];
             if (unitMs !== undefined && value.N !== undefined)
               return [name, { N: `${Math.ceil(Number(value.N) + byMs / unitMs)}` }];
-            // A row of the outbox begins its sort key with the time it was written at.
+            // The sort key of an outbox row starts with the time of its write.
             if (table === "outbox" && name === "sk")
               return [name, { S: shiftedSort(String(value.S), byMs) }];
             return [name, value];

@@ -5,7 +5,7 @@ import { beginSession, type Session, usual } from "./session.ts";
 import type { Version } from "./version.ts";
 import { createWorld } from "./world.ts";
 
-/** A session for the tests of a file, or of a `describe`, on a stack of the current version; it is there once the first begins. */
+/** A session for the tests of a file, or of a `describe`, on a stack of the current version; it exists once the first test starts. */
 export function useSession(current: Version): () => Session {
   let app: TestApp;
   let session: Session;

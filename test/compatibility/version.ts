@@ -1,4 +1,4 @@
-// The versions that meet on one stack: that of the sources, and the kept bundles of earlier ones.
+// The versions that meet on one stack: the sources, and the kept bundles of earlier versions.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -23,7 +23,7 @@ export function keptVersions(): readonly string[] {
   return readdirSync(join(import.meta.dirname, "kept")).sort();
 }
 
-/** Where what is kept of a version lies. */
+/** Folder of a kept version. */
 export function keptFile(version: string, file: string): string {
   return join(import.meta.dirname, "kept", version, file);
 }
@@ -40,10 +40,10 @@ export async function currentVersion(): Promise<Version> {
   return { name: "current", keelson, lambda, middy, claimLayer, operators };
 }
 
-/** A kept version, as it was published. */
+/** A kept version, in its published form. */
 export async function keptVersion(name: string): Promise<Version> {
   const url = pathToFileURL(keptFile(name, "keelson.js")).href;
-  // Safe for what the tests call: it was there in the first version that is kept, and public API stays.
+  // Safe for the calls of the tests: the first kept version had them, and public API remains.
   const bundle = (await import(/* @vite-ignore */ url)) as Omit<
     Version,
     "operators" | "claimLayer"

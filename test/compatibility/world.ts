@@ -1,6 +1,6 @@
-// What handlers of the tests' server and the tests themselves share in a process.
+// State that handlers of the tests' server and the tests themselves share in a process.
 
-/** What handlers wait for, fail by and tell. */
+/** Waits, failures and reports of handlers. */
 export interface World {
   /** Handlers that were entered, as `<version> <what> <name>`. */
   readonly runs: string[];
@@ -10,7 +10,7 @@ export interface World {
   hold(name: string): void;
   /** Lets them go on. */
   release(name: string): void;
-  /** What a handler awaits. */
+  /** A promise that a handler awaits. */
   gate(name: string): Promise<void>;
 }
 
