@@ -15,7 +15,7 @@ const { everyone, authenticated, tenant, admin, systemAdmin, roles, anyOf, allOf
 type Rule<Caller extends User> = AccessRule<Caller>;
 
 describe("a rule", () => {
-  test("knows whom it lets through", () => {
+  test("has the type of the callers that it admits", () => {
     expectTypeOf(everyone).toEqualTypeOf<Rule<User>>();
     expectTypeOf(authenticated).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(tenant).toEqualTypeOf<Rule<TenantUser>>();
@@ -24,7 +24,7 @@ describe("a rule", () => {
     expectTypeOf(roles("editor", "owner")).toEqualTypeOf<Rule<AuthenticatedUser>>();
   });
 
-  test("of any of several lets nobody through who is not signed in if all of them ask for it", () => {
+  test("that combines rules with anyOf admits only signed-in callers if every rule requires it", () => {
     expectTypeOf(anyOf(admin, roles("editor"))).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(anyOf(admin, everyone)).toEqualTypeOf<Rule<User>>();
     expectTypeOf(anyOf(...([admin] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<
@@ -33,7 +33,7 @@ describe("a rule", () => {
     expectTypeOf(anyOf(...([admin] as AccessRule[]))).toEqualTypeOf<Rule<User>>();
   });
 
-  test("of all of several lets nobody through who is not signed in if one of them asks for it", () => {
+  test("that combines rules with allOf admits only signed-in callers if one rule requires it", () => {
     expectTypeOf(allOf(everyone, admin)).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(allOf(everyone, anyOf(everyone, admin), authenticated)).toEqualTypeOf<
       Rule<AuthenticatedUser>
@@ -50,7 +50,7 @@ describe("a rule", () => {
   });
 });
 
-describe("a rule that asks for a tenant alone", () => {
+describe("a rule that requires only a tenant", () => {
   test("promises a tenant, and no user", () => {
     expectTypeOf(anyOf(tenant, admin)).toEqualTypeOf<Rule<TenantUser>>();
     expectTypeOf(anyOf(tenant, everyone)).toEqualTypeOf<Rule<User>>();

@@ -5,7 +5,7 @@ import type { paths } from "../fixtures/files-api.d.ts";
 
 const client = createClient<paths>({ baseUrl: "https://api.example.com", fetch: retryingFetch() });
 
-test("a call's input and answer are those of the operation", async () => {
+test("a call has the input and the answer of its operation", async () => {
   const { data } = await client.POST("/files", { body: { name: "a.txt", sizeMb: 1 } });
   const list = await client.GET("/files", { params: { query: { limit: 10 } } });
 
@@ -26,7 +26,7 @@ test("what the operation does not take is refused", () => {
   void client.GET("/files", { params: { query: { limit: "10" } } });
 });
 
-test("an error's code is one that the operation can give", async () => {
+test("an error has one of the operation's codes", async () => {
   const { data, error, response } = await client.GET("/files/{id}", {
     params: { path: { id: "7" } },
   });
@@ -41,7 +41,7 @@ test("an error's code is one that the operation can give", async () => {
   else expectTypeOf(data).toEqualTypeOf<undefined>();
 });
 
-test("all codes of an operation can be told apart", async () => {
+test("all codes of an operation can be distinguished", async () => {
   const { error } = await client.DELETE("/files/{id}", { params: { path: { id: "7" } } });
   if (error === undefined) return;
 

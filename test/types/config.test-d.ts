@@ -87,7 +87,7 @@ describe("the type of a declared value", () => {
 });
 
 describe("correct declarations", () => {
-  test("every option that goes with a type is taken", () => {
+  test("every option of a type is accepted", () => {
     createTenantConfig("number", {
       default: 900,
       bounds: { min: 60, max: 604_800 },
@@ -120,7 +120,7 @@ describe("wrong declarations do not compile", () => {
     createTenantConfig("number", { default: null });
   });
 
-  test("bounds on what is no number, or not both", () => {
+  test("bounds on a type other than number, or only one of them", () => {
     // @ts-expect-error a boolean has no bounds
     createTenantConfig("boolean", { default: true, bounds: { min: 0, max: 1 } });
     // @ts-expect-error a text has no bounds
@@ -131,7 +131,7 @@ describe("wrong declarations do not compile", () => {
     createTenantConfig("number", { default: 1, bounds: { min: 0 } });
   });
 
-  test("allowPerRequest on a number without bounds, on a text, on a secret", () => {
+  test("allowPerRequest on a number without bounds, on type text, on a secret", () => {
     // @ts-expect-error nothing to clamp into
     createTenantConfig("number", { default: 1, allowPerRequest: true });
     // @ts-expect-error a text never comes with a request
@@ -172,7 +172,7 @@ describe("wrong declarations do not compile", () => {
     createTenantConfig("number", { computed: 10 });
   });
 
-  test("access both directly and under `access`, rules that are none", () => {
+  test("access both directly and under `access`, and values that are not rules", () => {
     // @ts-expect-error stated twice
     createTenantConfig("number", {
       default: 1,
@@ -227,7 +227,7 @@ describe("handles", () => {
   test("setConfig takes a value of the handle's type, and nothing else", () => {
     setConfig(ctx, limit, 5, { scope: "system", expectedVersion: 0 });
     setConfig(ctx, order, "name");
-    // @ts-expect-error: a text is no number
+    // @ts-expect-error: a string is not a number
     setConfig(ctx, limit, "5");
     // @ts-expect-error: no option of the key
     setConfig(ctx, order, "oldest");
@@ -240,7 +240,7 @@ describe("handles", () => {
     ).returns.resolves.toEqualTypeOf<ConfigWriteResult>();
   });
 
-  test("onClamp gets what a log line takes", () => {
+  test("onClamp gets the data of a log line", () => {
     const onClamp = (data: ClampData) => ctx.log.warn("config.per_request_clamped", data);
     expectTypeOf(() =>
       resolveConfigOrParam(ctx, limit, "1", { onClamp }),

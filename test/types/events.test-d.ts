@@ -33,7 +33,7 @@ const r = {} as FeatureBuilder;
 const ctx = {} as PipelineContext;
 
 describe("r.event", () => {
-  test("takes a schema that gives the declared payload, whatever it takes", () => {
+  test("accepts a schema whose output is the declared payload, regardless of its input", () => {
     r.event("typed-parcel.packed", parcel);
     r.event(
       "typed-parcel.packed",
@@ -138,7 +138,7 @@ describe("r.on", () => {
     });
   });
 
-  test("does not compile for a type that nobody has declared, nor without a name or a handler", () => {
+  test("does not compile for an undeclared type, or without a name or a handler", () => {
     // @ts-expect-error no such event
     r.on("typed-parcel.found", { name: "cheer", handler: async () => {} });
     // @ts-expect-error the name is missing
@@ -205,7 +205,7 @@ describe("r.receive", () => {
     });
   });
 
-  test("does not compile without what it needs, nor with a wrong type", () => {
+  test("does not compile without a required member, or with a wrong type", () => {
     const handler = async () => {};
     // @ts-expect-error the type is missing
     r.receive("letter.stored", { source: "aws.s3", input: letter, handler });
@@ -223,7 +223,7 @@ describe("r.receive", () => {
 });
 
 describe("r.job", () => {
-  test("the handler gets what the schema gives; dedupKey and order get what was enqueued", () => {
+  test("the handler gets the schema's output; dedupKey and order get the enqueued payload", () => {
     r.job("parcel.label", {
       input: label,
       handler: async (given, payload) => {
@@ -341,7 +341,7 @@ describe("ctx.step", () => {
 });
 
 describe("r.channel", () => {
-  test("send gets a ctx, what the schema gives, and the delivery's ID", () => {
+  test("send gets a ctx, the schema's output, and the delivery's ID", () => {
     r.channel("typed-post", {
       input: letter,
       send: async (given, message, delivery) => {

@@ -107,7 +107,7 @@ describe("features", () => {
 });
 
 describe("tables", () => {
-  test("a table's handle takes the names of its declared indexes alone", () => {
+  test("a table's handle accepts only the names of its declared indexes", () => {
     const files = r.table("files", {
       partitionKey: "pk",
       sortKey: "sk",
@@ -121,12 +121,12 @@ describe("tables", () => {
     expectTypeOf(files.index("byOwner")).toBeString();
     // @ts-expect-error no such index
     files.index("byName");
-    // What takes the name of any table takes a table with indexes.
+    // A function that accepts any table accepts one with indexes.
     expectTypeOf(files).toExtend<TableHandle>();
     expectTypeOf(files).not.toExtend<TableHandle<"byName">>();
   });
 
-  test("a table without indexes has none to name", () => {
+  test("a table without indexes does not accept the name of one", () => {
     const plain = r.table("plain", { partitionKey: "pk", tenant: false });
     expectTypeOf(plain).toEqualTypeOf<TableHandle>();
     expectTypeOf(plain).not.toExtend<TableHandle<"byOwner">>();
@@ -134,7 +134,7 @@ describe("tables", () => {
     plain.index("byOwner");
   });
 
-  test("a table with tenants makes keys of its own attributes, and no other table makes any", () => {
+  test("only a table with tenants makes keys, which have its own attributes", () => {
     const ctx = { user: { tenantId: "acme" } };
     const files = r.table("files", {
       partitionKey: "pk",
@@ -276,7 +276,7 @@ describe("handles", () => {
 });
 
 describe("ctx.query", () => {
-  test("input and output are those of the augmented interface", () => {
+  test("input and output have the types of the augmented interface", () => {
     expectTypeOf(() =>
       ctx.query("typed.plan.current", { at: new Date() }),
     ).returns.resolves.toEqualTypeOf<{
@@ -301,13 +301,13 @@ describe("ctx.query", () => {
     ctx.query("seat.count", { team: "a" });
   });
 
-  test("a query takes what its schema takes, before it transforms", () => {
+  test("a query accepts its schema's input, before transforms", () => {
     const width = z.object({ width: z.string().transform(Number) });
     expectTypeOf<Query<typeof width, typeof count>["input"]>().toEqualTypeOf<{ width: string }>();
     expectTypeOf<Query<typeof width, typeof count>["output"]>().toEqualTypeOf<{ count: number }>();
   });
 
-  test("a query gives what its schema makes of the result", () => {
+  test("a query returns its schema's output for the result", () => {
     const made = z.object({ at: z.date().transform(String), visits: z.number().default(0) });
     expectTypeOf<Query<typeof count, typeof made>["output"]>().toEqualTypeOf<{
       at: string;
@@ -367,7 +367,7 @@ describe("handlers", () => {
     r.write("plan.change", { output: planOutput, handler: async () => reply({ plan: "gold" }) });
   });
 
-  test("a handler returns what the output schema takes, before it transforms", () => {
+  test("a handler returns the input of the output schema, before transforms", () => {
     const output = z.object({ at: z.date().transform(String), visits: z.number().default(0) });
     r.query("item.seen", { output, handler: async () => ({ at: new Date() }) });
     r.write("item.see", {
@@ -385,7 +385,7 @@ describe("handlers", () => {
     });
   });
 
-  test("a web Response may be returned whatever the output", () => {
+  test("a web Response may be returned regardless of the output", () => {
     r.query("plan.current", {
       output: planOutput,
       handler: async () => Response.json({ plan: "pro" }),
@@ -498,7 +498,7 @@ describe("routes", () => {
 });
 
 describe("ctx", () => {
-  test("the caller may be nobody, the signal and the request may be absent", () => {
+  test("the caller may be anonymous, and the signal and the request may be absent", () => {
     expectTypeOf(ctx.user).toEqualTypeOf<User>();
     expectTypeOf(ctx.user.tenantId).toEqualTypeOf<string | undefined>();
     expectTypeOf(ctx.signal).toEqualTypeOf<AbortSignal | undefined>();

@@ -115,7 +115,7 @@ describe("a handle", () => {
 });
 
 describe("an effect with a handle", () => {
-  test("takes what the schema takes", () => {
+  test("accepts the schema's input", () => {
     ctx.publish(launched, { id: "b1", tons: "7" });
     ctx.publish(sunk, { id: "b1" }, { afterCommit: false });
     expectTypeOf(() =>
@@ -160,7 +160,7 @@ describe("an effect with a handle", () => {
     ctx.events(paint);
   });
 
-  test("does not compile with a name that nobody declares", () => {
+  test("does not compile with an undeclared name", () => {
     // @ts-expect-error no entry of Events
     ctx.publish("typed-boat.launched", { id: "b1", tons: "7" });
     // @ts-expect-error no entry of Jobs
@@ -173,7 +173,7 @@ describe("an effect with a handle", () => {
 });
 
 describe("a read with a handle", () => {
-  test("gives what the schema gives", async () => {
+  test("returns the schema's output", async () => {
     expectTypeOf(() => ctx.query(find, { id: "b1", tons: "7" })).returns.resolves.toEqualTypeOf<{
       captain: string;
       since: string;
@@ -209,7 +209,7 @@ describe("a read with a handle", () => {
 });
 
 describe("a consumer by handle", () => {
-  test("receives what the schema gives", () => {
+  test("receives the schema's output", () => {
     r.on(launched, {
       name: "greet",
       handler: async (given, event) => {
@@ -341,7 +341,7 @@ describe("what is called from outside by handle", () => {
     app.call(paint, { id: "b1", tons: "7" });
   });
 
-  test("is a query or a write in a function of its own", () => {
+  test("is a query or a write in a separate function", () => {
     lambdaHandler(server, find);
     lambdaHandler(server, launch);
     lambdaHandler(server, "typed-harbour.boat.find");
@@ -399,7 +399,7 @@ describe("the ctx of a query", () => {
     });
   });
 
-  test("is what a helper of queries and writes takes", () => {
+  test("is accepted by a helper of queries and writes", () => {
     const captainOf = async (given: QueryContext, id: string) =>
       (await given.query(find, { id, tons: "7" })).captain;
     r.query("boat.captain", { handler: (given) => captainOf(given, "b1") });
@@ -450,7 +450,7 @@ describe("a copy of a ctx", () => {
   });
 });
 
-// Helpers of an application, written with exported types alone.
+// Helpers of an application, written only with exported types.
 async function audited<Sent>(
   given: PipelineContext,
   event: EventHandle<Sent, unknown>,
@@ -554,7 +554,7 @@ const projected: ProjectionOptions<readonly [typeof launched]> = {
 };
 
 describe("a helper with exported types", () => {
-  test("takes handles, and checks what goes with them", async () => {
+  test("accepts handles, and checks the other arguments by them", async () => {
     await audited(ctx, launched, { id: "b1", tons: "7" }, { afterCommit: false });
     // @ts-expect-error the schema takes a text
     await audited(ctx, launched, { id: "b1", tons: 7 });
@@ -617,7 +617,7 @@ declare module "keelson" {
 }
 
 describe("a name with an entry", () => {
-  test("has the entry's types, beside handles", () => {
+  test("has the entry's types, in addition to handles", () => {
     ctx.publish("typed-raft.launched", { id: "r1" });
     ctx.enqueue("typed-office.raft.paint", { id: "r1" });
     // @ts-expect-error no such field

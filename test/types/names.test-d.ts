@@ -86,7 +86,7 @@ describe("an entry of Queries", () => {
     r.query("book.find", { input: place, handler: async () => ({ pages: 1 }) });
   });
 
-  test("is held to in features of that name alone", () => {
+  test("applies only in features of that name", () => {
     const input = z.object({ shelf: z.number() });
     ({}) as FeatureBuilder<"typed-archive">;
     defineFeature("typed-archive", ({ query }) =>
@@ -277,7 +277,7 @@ describe("overrides of buildServer", () => {
     }>();
   });
 
-  test("take what is not known to the types too, but no value of another type", () => {
+  test("also accept names that the types do not know, but not values of another type", () => {
     buildServer({
       features: [quiet, files],
       config: { "files:config:order": "newest", "quiet:config:any": 1 },
