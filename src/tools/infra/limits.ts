@@ -1,7 +1,7 @@
 import { type Members, mappedMembers, type Template } from "./template.ts";
 
 /** CloudFormation's limits on entries, and on size in a call and from a bucket. */
-const most = { Parameters: 200, Resources: 500, Outputs: 200 };
+export const mostEntries = { Parameters: 200, Resources: 500, Outputs: 200 };
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
 /** IAM's limit on a role's policies, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
@@ -10,11 +10,17 @@ const mostEnvironmentBytes = 4_096;
 
 /** `notes` are on a template that can be deployed, but not in the usual way. */
 export function sizeReport(template: Template, text: string) {
+  const { problems, notes } = fileReport(template, text);
+  return { problems, notes: [...notes, ...resourceNotes(template)] };
+}
+
+/** Leaves out the limits of single resources. */
+export function fileReport(template: Template, text: string) {
   const bytes = Buffer.byteLength(text);
   const problems: string[] = [];
   const notes: string[] = [];
   for (const section of ["Parameters", "Resources", "Outputs"] as const) {
-    const [count, limit] = [Object.keys(template[section]).length, most[section]];
+    const [count, limit] = [Object.keys(template[section]).length, mostEntries[section]];
     if (count > limit)
       problems.push(`it has ${count} ${section.toLowerCase()}, and CloudFormation takes ${limit}`);
   }
@@ -24,6 +30,11 @@ export function sizeReport(template: Template, text: string) {
     notes.push(
       `it has ${bytes} bytes; above ${mostInlineBytes} it is deployed from a bucket: aws cloudformation deploy --s3-bucket`,
     );
+  return { problems, notes };
+}
+
+export function resourceNotes(template: Template) {
+  const notes: string[] = [];
   const resources = Object.entries(template.Resources);
   for (const [id, { Type, Properties }] of resources) {
     const size = Type === "AWS::IAM::Role" ? policyCharacters(Properties, template) : 0;
@@ -39,7 +50,7 @@ export function sizeReport(template: Template, text: string) {
         `${id} has an environment of about ${size} bytes, and Lambda accepts ${mostEnvironmentBytes}: a server has a variable for each table; shorten the names of tables, dynamodb.prefix and NamePrefix, or split the server in two`,
       );
   }
-  return { problems, notes };
+  return notes;
 }
 
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";

@@ -26,6 +26,9 @@ const files = {
   "too-many.mjs": moduleOf(
     `for (let i = 0; i < 600; i += 1) r.table("t" + i + "x", { partitionKey: "pk", tenant: false });`,
   ),
+  "handlers.mjs": moduleOf(
+    `for (let i = 0; i < 100; i += 1) r.query("mug.ask" + i, { route: "GET /mugs/" + i, access: access.everyone, handler: async () => 1 });`,
+  ),
   "list.json": "[]",
   "empty.json": "{}",
   "odd.json": `{ "Resources": { "A": 1 } }`,
@@ -176,6 +179,32 @@ describe("keelson infra", () => {
       "the template cannot be deployed: it has 602 resources, and CloudFormation takes 500",
     );
     await expect(readFile(at("refused/data-dev.json"))).rejects.toThrow("ENOENT");
+  });
+
+  test("writes nested templates for more functions than one template takes, and reads them again", async () => {
+    const each = (...args: readonly string[]) =>
+      run(at("handlers.mjs"), "--shape", "each", "--out", at("nested"), ...args);
+    const { code, out, err } = await each();
+    const files = ["all-dev.json", "all-dev.mugs.json", "all-dev.mugs.2.json"].map((name) =>
+      at(`nested/${name}`),
+    );
+    expect([code, err]).toEqual([
+      0,
+      `keelson: ${files[0]}: its functions are in nested templates: run aws cloudformation package first, and deploy its output`,
+    ]);
+    expect(out).toEqual(files.map((file) => expect.stringMatching(`^${file}: [0-9]+ resources, `)));
+    expect(await each("--diff", at("nested/all-dev.json"))).toEqual({
+      code: 0,
+      out: ["nothing changes"],
+      err: "",
+    });
+    expect(await run(at("handlers.mjs"), "--check", at("nested/all-dev.json"))).toMatchObject({
+      code: 0,
+      err: "",
+    });
+    await rm(at("nested/all-dev.mugs.2.json"));
+    const { err: missing } = await run(at("handlers.mjs"), "--check", at("nested/all-dev.json"));
+    expect(missing).toContain("the server needs a function mugsMugAsk99, which is missing");
   });
 
   test("exits with 1 and the reason when no template can be made", async () => {

@@ -1,14 +1,17 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join, parse } from "node:path";
+import { dirname, join, parse } from "node:path";
 import { isRecord } from "../../../base/errors/option-table.ts";
 import { mistakes } from "../../infra/check.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
 import { combined, extensionOf } from "../../infra/extension.ts";
 import { dividedFronts, type FrontName, frontNames, streamingFronts } from "../../infra/fronts.ts";
 import type { Shape } from "../../infra/functions.ts";
-import { sizeReport } from "../../infra/limits.ts";
 import { fairSteps } from "../../infra/needs.ts";
+import { type Flattened, flattened, nestedFiles } from "../../infra/nested/flattened.ts";
+import { moves } from "../../infra/nested/moves.ts";
+import type { Child, NestedTemplates } from "../../infra/nested/nested-templates.ts";
+import { setReport, templateSet } from "../../infra/nested/template-set.ts";
 import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
 import { type Template, templateText } from "../../infra/template.ts";
 import { bucketStatement } from "../../infra/web-front.ts";
@@ -84,40 +87,49 @@ Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot
     const { module, ...call } = callOf(values, given);
     const { check, diff } = call;
     if (check !== undefined) return checkTemplate(module, check, call, context);
-    const before = diff === undefined ? undefined : await readTemplate("diff", diff);
+    const before = diff === undefined ? undefined : await readTemplates("diff", diff);
     const extension = combined(await Promise.all(call.with.map(readExtension)));
-    const template = serverTemplate(await loadServer(module), { ...call, extension });
+    const server = await loadServer(module);
+    const template = serverTemplate(server, { ...call, extension });
+    const set = templateSet(template, server, `${call.part}-${call.stage}`);
     return before === undefined
-      ? await write(template, call, context)
-      : compare(before, template, context);
+      ? await write(template, set, call, context)
+      : compare(before, set, context);
   },
 });
 
 async function write(
   template: Template,
+  set: NestedTemplates,
   { part, stage, out, front }: Pick<Call, "part" | "stage" | "out" | "front">,
   { print, complain }: CommandContext,
 ) {
-  const text = templateText(template);
-  const { problems, notes } = sizeReport(template, text);
+  const { problems, notes } = setReport(template, set);
   if (problems.length > 0)
     throw new Error(`the template cannot be deployed: ${problems.join("; ")}`);
   const file = join(out, `${part}-${stage}.json`);
   await mkdir(out, { recursive: true });
-  await writeFile(file, text);
+  const nested = [...set.children].map(
+    ([name, { template: child }]) => [join(out, name), child] as const,
+  );
+  for (const [path, made] of [[file, set.parent] as const, ...nested]) {
+    const text = templateText(made);
+    await writeFile(path, text);
+    print(
+      `${path}: ${Object.keys(made.Resources).length} resources, ${Buffer.byteLength(text)} bytes`,
+    );
+  }
   for (const note of notes) complain(`keelson: ${file}: ${note}`);
   if (front === "web" && part !== "data") complain(`keelson: ${file}: ${bucketNote}`);
-  print(
-    `${file}: ${Object.keys(template.Resources).length} resources, ${Buffer.byteLength(text)} bytes`,
-  );
   return 0;
 }
 
 const bucketNote = `the bucket of CodeBucket must have versioning enabled, and its policy must also contain this statement:
 ${JSON.stringify(bucketStatement, undefined, 2)}`;
 
-function compare(before: ComparedTemplate, after: Template, { print, complain }: CommandContext) {
-  const changes = differences(before, after);
+function compare(before: Flattened, set: NestedTemplates, { print, complain }: CommandContext) {
+  const after = flattened(set.parent, [...set.children.values()]);
+  const changes = [...moves(before, after), ...differences(before.template, after.template)];
   for (const { text, isDangerous } of changes)
     if (isDangerous) complain(`DANGER: ${oneLine(text)}`);
     else print(oneLine(text));
@@ -131,7 +143,7 @@ async function checkTemplate(
   { entry, wanted: front, stream }: Pick<Call, "wanted" | "stream"> & { readonly entry?: string },
   { print, complain }: CommandContext,
 ) {
-  const template = await readTemplate("check", file);
+  const { template } = await readTemplates("check", file);
   const server = await loadServer(module);
   const own = entry === undefined ? undefined : await loadModule(entry);
   const functions = own && { ...fileOf(String(entry)), exports: own };
@@ -146,6 +158,20 @@ function fileOf(entry: string) {
   const { dir, name, ext } = parse(entry);
   const isBundled = /^\.[cm]?js$/.test(ext);
   return { name, hasIndex: isBundled ? existsSync(join(dir, "index.js")) : undefined };
+}
+
+/** With the nested templates beside it. Others, such as YAML, are left out. */
+async function readTemplates(option: "diff" | "check", file: string): Promise<Flattened> {
+  const parent = await readTemplate(option, file);
+  const children = await Promise.all(
+    nestedFiles(parent).map(async ([stack, name]): Promise<Child<ComparedTemplate>[]> => {
+      const template = await readFile(join(dirname(file), name), "utf8")
+        .then(JSON.parse)
+        .catch(() => undefined);
+      return isTemplate(template) ? [{ stack, template }] : [];
+    }),
+  );
+  return flattened(parent, children.flat());
 }
 
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {

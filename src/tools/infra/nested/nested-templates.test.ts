@@ -1,0 +1,293 @@
+import { describe, expect, test } from "vitest";
+import { everyone, idsOf, properties } from "../../../../test/support/server-templates.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer, serverInternals } from "../../../app/server/server.ts";
+import { danglingReferences, extended } from "../extension.ts";
+import type { FrontName } from "../fronts.ts";
+import { serverTemplate } from "../server-template.ts";
+import { type Template, type TemplatePart, templateText } from "../template.ts";
+import { flattened } from "./flattened.ts";
+import { functionGroups } from "./groups.ts";
+import { moves } from "./moves.ts";
+import { nestedTemplates } from "./nested-templates.ts";
+import { setReport, templateSet } from "./template-set.ts";
+
+/** Half of the handlers are writes, in features of `perFeature` handlers with a table each. */
+function serverOf(handlers: number, perFeature = 20) {
+  const features = Array.from({ length: Math.ceil(handlers / perFeature) }, (_, number) =>
+    defineFeature(`part${number}`, (r) => {
+      r.table(`rows${number}`, { partitionKey: "pk", sortKey: "sk", tenant: true });
+      for (let one = 0; one < Math.min(perFeature, handlers - number * perFeature); one += 1) {
+        const [name, path] = [`thing${one}.show`, `/part${number}/thing${one}`] as const;
+        if (one % 2 === 0) r.query(name, { route: `GET ${path}`, ...everyone });
+        else r.write(name, { route: `POST ${path}`, ...everyone });
+      }
+    }),
+  );
+  return serverInternals(buildServer({ features, isolation: {} }));
+}
+
+function setOf(
+  handlers: number,
+  { front = "http" as FrontName, part = "all" as const, perFeature = 20 } = {},
+) {
+  const server = serverOf(handlers, perFeature);
+  const template = serverTemplate(server, { stage: "dev", shape: "each", front, part });
+  return { template, ...templateSet(template, server, `${part}-dev`) };
+}
+
+describe.each<[number, FrontName]>([
+  [100, "http"],
+  [400, "http"],
+  [100, "rest"],
+])("%d handlers behind the front %s, each with its function", (handlers, front) => {
+  const { template, parent, children } = setOf(handlers, { front });
+  const all = [parent, ...[...children.values()].map((child) => child.template)];
+
+  test("have templates within the limits of CloudFormation", () => {
+    expect(Object.keys(template.Resources).length).toBeGreaterThan(handlers * 7);
+    expect(children.size).toBe(handlers / 20);
+    for (const one of all) {
+      const text = templateText(one);
+      expect(Object.keys(one.Resources).length).toBeLessThan(500);
+      expect(Object.keys(one.Parameters).length).toBeLessThan(200);
+      expect(Object.keys(one.Outputs).length).toBeLessThan(200);
+      expect(text.length).toBeLessThan(1_000_000);
+      expect(text.split("{{resolve:").length - 1).toBeLessThanOrEqual(60);
+    }
+    expect(setReport(template, { parent, children }).problems).toEqual([]);
+  });
+
+  test("refer only to what their own template has, and pass each parameter that a nested one takes", () => {
+    for (const one of all) expect(danglingReferences(one)).toEqual([]);
+    for (const id of idsOf(parent, "AWS::CloudFormation::Stack")) {
+      const { TemplateURL, Parameters } = properties(parent, id);
+      const child = children.get(String(TemplateURL))?.template;
+      expect(Object.keys(Object(Parameters))).toEqual(Object.keys(child?.Parameters ?? {}));
+      for (const name of Object.keys(child?.Parameters ?? {}))
+        expect(JSON.stringify([child?.Conditions, child?.Resources, child?.Outputs])).toMatch(
+          new RegExp(`"${name}"|\\$\\{${name}\\}`),
+        );
+    }
+  });
+
+  test("are the one template in which everything refers to the same resources", () => {
+    const whole = flattened(parent, [...children.values()]).template;
+    expect(inOrder(withoutOrder(whole))).toEqual(inOrder(withoutOrder(template)));
+  });
+
+  test("keep tables, bus, API and alarms in the parent, and each function with its role and log group", () => {
+    const moved = Object.keys(template.Resources).filter(
+      (id) => !Object.hasOwn(parent.Resources, id),
+    );
+    const types = new Set(moved.map((id) => template.Resources[id]?.Type));
+    expect([...types].sort()).toEqual(
+      [
+        "AWS::IAM::Role",
+        "AWS::Lambda::Function",
+        "AWS::Lambda::Permission",
+        "AWS::Logs::LogGroup",
+        "AWS::Logs::MetricFilter",
+        ...(front === "rest"
+          ? ["AWS::ApiGateway::Method"]
+          : ["AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Route"]),
+      ].sort(),
+    );
+    expect(idsOf(parent, "AWS::Lambda::Function")).toEqual(["HttpLambdaFunction"]);
+  });
+});
+
+test("functions and log groups keep their names in nested templates", () => {
+  const { template, children } = setOf(100);
+  const nameIn = (one: Template, id: string) => {
+    const { FunctionName, LogGroupName } = properties(one, id);
+    return FunctionName ?? LogGroupName;
+  };
+  for (const { template: child } of children.values()) {
+    const named = [
+      ...idsOf(child, "AWS::Lambda::Function"),
+      ...idsOf(child, "AWS::Logs::LogGroup"),
+    ];
+    expect(named.length).toBe(40);
+    for (const id of named) expect(nameIn(child, id)).toEqual(nameIn(template, id));
+    expect(child.Parameters["NamePrefix"]).toEqual(template.Parameters["NamePrefix"]);
+  }
+});
+
+test("a template that CloudFormation accepts stays one template", () => {
+  const { template, parent, children } = setOf(50);
+  expect(Object.keys(template.Resources).length).toBeLessThan(500);
+  expect([parent, children.size]).toEqual([template, 0]);
+});
+
+test("a template with too many resources of other kinds stays one, which cannot be deployed", () => {
+  const tables = defineFeature("many", (r) => {
+    for (let one = 0; one < 501; one += 1)
+      r.table(`t${one}`, { partitionKey: "pk", tenant: false });
+  });
+  const server = serverInternals(buildServer({ features: [tables] }));
+  const template = serverTemplate(server, { stage: "dev", part: "data" });
+  const set = templateSet(template, server, "data-dev");
+  expect(set.children.size).toBe(0);
+  expect(setReport(template, set).problems[0]).toMatch(/^it has 50\d resources/);
+});
+
+test("a feature with more functions than one template takes has several", () => {
+  const { children, parent } = setOf(120, { perFeature: 120 });
+  expect([...children.keys()]).toEqual([
+    "all-dev.part0.json",
+    "all-dev.part0.2.json",
+    "all-dev.part0.3.json",
+  ]);
+  expect(idsOf(parent, "AWS::CloudFormation::Stack")).toEqual([
+    "Part0Functions",
+    "Part0Functions2",
+    "Part0Functions3",
+  ]);
+});
+
+test("a handler that is added to a feature changes the template of that feature alone", () => {
+  const [before, after] = [setOf(99), setOf(100)];
+  const changed = [...after.children].flatMap(([file, { template: child }]) =>
+    templateText(child) === templateText(before.children.get(file)?.template ?? child)
+      ? []
+      : [file],
+  );
+  expect(changed).toEqual(["all-dev.part4.json"]);
+  expect(after.parent).toEqual(before.parent);
+});
+
+describe("a product's own resources", () => {
+  const server = serverOf(100);
+  const setWith = (part: TemplatePart) => {
+    const flat = serverTemplate(server, { stage: "dev", shape: "each" });
+    const template = extended(flat, { part, variables: {} });
+    return {
+      template,
+      ...nestedTemplates(template, functionGroups(server), ({ name }) => `all-dev.${name}.json`),
+    };
+  };
+  const policy = (...Roles: string[]) => ({
+    Type: "AWS::IAM::Policy",
+    DependsOn: ["Bucket", ...Roles],
+    Properties: { Roles: Roles.map((Ref) => ({ Ref })), Resource: { "Fn::GetAtt": "Bucket.Arn" } },
+  });
+  const bucket = { Type: "AWS::S3::Bucket", Condition: "HasBucket", Properties: {} };
+  const HasBucket = { "Fn::Equals": [{ Ref: "AWS::Region" }, "eu-west-1"] };
+  const [one, two] = ["Part0Thing0ShowRole", "Part1Thing0ShowRole"];
+
+  test("go with the functions of one group, and take what is in the parent", () => {
+    const { parent, children } = setWith({
+      Conditions: { HasBucket },
+      Resources: { Bucket: bucket, Policy: policy(one) },
+    });
+    const child = children.get("all-dev.part0.json")?.template;
+    expect(child?.Resources["Policy"]).toEqual({
+      Type: "AWS::IAM::Policy",
+      DependsOn: [one],
+      Properties: { Roles: [{ Ref: one }], Resource: { Ref: "BucketArn" } },
+    });
+    expect(parent.Resources["Part0Functions"]).toMatchObject({
+      DependsOn: ["Bucket"],
+      Properties: {
+        Parameters: {
+          BucketArn: { "Fn::If": ["HasBucket", { "Fn::GetAtt": ["Bucket", "Arn"] }, ""] },
+        },
+      },
+    });
+  });
+
+  test("stay in the parent with functions of two groups, which return them, and where they hold data", () => {
+    const { template, parent, children } = setWith({
+      Conditions: { HasBucket },
+      Resources: {
+        Bucket: bucket,
+        Policy: policy(one, two),
+        Kept: { ...policy(one), DeletionPolicy: "Retain" },
+      },
+      Outputs: {
+        Both: { Description: "", Value: { "Fn::Sub": `\${${one}.Arn} \${${two}} \${!Text}` } },
+      },
+    });
+    expect(parent.Resources["Policy"]).toEqual({
+      ...policy(one, two),
+      DependsOn: ["Bucket", "Part0Functions", "Part1Functions"],
+      Properties: {
+        Roles: [
+          { "Fn::GetAtt": ["Part0Functions", `Outputs.${one}`] },
+          { "Fn::GetAtt": ["Part1Functions", `Outputs.${two}`] },
+        ],
+        Resource: { "Fn::GetAtt": ["Bucket", "Arn"] },
+      },
+    });
+    expect(children.get("all-dev.part0.json")?.template.Outputs).toMatchObject({
+      [one]: { Value: { Ref: one } },
+      [`${one}Arn`]: { Value: { "Fn::GetAtt": [one, "Arn"] } },
+    });
+    expect(parent.Outputs["Both"]?.Value).toEqual({
+      "Fn::Sub": `\${Part0Functions.Outputs.${one}Arn} \${Part1Functions.Outputs.${two}} \${!Text}`,
+    });
+    expect(Object.keys(parent.Resources)).toContain("Kept");
+    const whole = flattened(parent, [...children.values()]).template;
+    expect(whole.Resources["Policy"]?.Properties).toEqual({
+      ...policy(one, two).Properties,
+      Resource: { "Fn::GetAtt": ["Bucket", "Arn"] },
+    });
+    expect(Object.keys(whole.Outputs).sort()).toEqual(Object.keys(template.Outputs).sort());
+  });
+
+  test("may need one another in a circle, which is left to CloudFormation to refuse", () => {
+    const group = (Ref: string) => ({
+      Type: "AWS::EC2::SecurityGroup",
+      Properties: { Peer: { Ref } },
+    });
+    const { parent } = setWith({ Resources: { One: group("Two"), Two: group("One") } });
+    expect(Object.keys(parent.Resources)).toEqual(expect.arrayContaining(["One", "Two"]));
+  });
+
+  test("with a name that a nested template would have twice are refused", () => {
+    const clash = {
+      Type: "AWS::IAM::Policy",
+      Properties: { Roles: [{ Ref: one }], Resource: { Ref: "Rows0TableArn" } },
+    };
+    const Rows0TableArn = { Type: "AWS::S3::Bucket", Properties: {} };
+    expect(() => setWith({ Resources: { Clash: clash, Rows0TableArn } })).toThrow(
+      /Rows0Table and Rows0TableArn|Rows0TableArn and Rows0Table /,
+    );
+    const Part0Functions = { Type: "AWS::S3::Bucket", Properties: {} };
+    expect(() => setWith({ Resources: { Part0Functions } })).toThrow(
+      "two names come to the logical ID Part0Functions",
+    );
+  });
+});
+
+test("functions that change their stack are named, because their names are taken until the old ones are gone", () => {
+  const { template, parent, children } = setOf(100);
+  const one = flattened(template, []);
+  const nested = flattened(parent, [...children.values()]);
+  expect(moves(nested, nested)).toEqual([]);
+  expect(moves(one, nested)).toEqual([
+    {
+      isDangerous: true,
+      text: expect.stringMatching(
+        /^functions move to another stack, .* deploy with --shape one first, then this template: Part0Thing0ShowLambdaFunction, /,
+      ),
+    },
+  ]);
+});
+
+/** A deployment of a REST API waits for stacks instead of their methods. */
+function withoutOrder({ Parameters, Conditions, Resources, Outputs }: Template) {
+  const without = Object.entries(Resources).map(([id, { DependsOn: _, ...resource }]) => [
+    id,
+    resource,
+  ]);
+  return { Parameters, Conditions, Resources: Object.fromEntries(without), Outputs };
+}
+
+const inOrder = (value: object) =>
+  JSON.parse(JSON.stringify(value, (_name, inner: unknown) => sorted(inner)));
+const sorted = (value: unknown) =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)))
+    : value;
