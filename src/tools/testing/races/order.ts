@@ -130,17 +130,18 @@ export class RaceOrder {
   /** @throws an error of `invariant`; RaceMismatch if a replay does not fit; Error if all are stuck. */
   async run<Result>(
     requests: readonly (() => Promise<Result>)[],
-    lifeOf: () => RaceLife | undefined,
     invariant: (() => Promise<void> | void) | undefined,
   ): Promise<PromiseSettledResult<Result>[]> {
     const results = this.#actors.map(async (actor, index) => {
       await actor.started.promise;
       try {
-        const life = lifeOf();
+        // A process of its own, unless the request's app has processes.
+        const end = new AbortController();
+        const life = { signal: end.signal, crash: () => end.abort(new CrashError()) };
         const task: RaceTask = { order: this, actor, life };
         // Safe cast: there is an actor for each request.
-        const work = raceTasks.run(task, async () => requests[index]?.() as Promise<Result>);
-        return await (life === undefined ? work : untilCrash(life, work));
+        const work = async () => requests[index]?.() as Promise<Result>;
+        return await untilCrash(life, raceTasks.run(task, work));
       } finally {
         actor.state = "done";
         this.#stillness.note();

@@ -1,5 +1,5 @@
 import type { Server } from "../../../app/server/server.ts";
-import { type Client, CrashError, ungateCalls } from "../app/faults.ts";
+import { type Client, ungateCalls } from "../app/faults.ts";
 import type { TestAppOptions } from "../app/test-app.ts";
 import type { TestClock } from "../app/test-clock.ts";
 import { RaceOrder } from "./order.ts";
@@ -14,7 +14,7 @@ import {
   seededRandom,
 } from "./search.ts";
 import { Stillness } from "./stillness.ts";
-import { gateRace, type RaceDisturbances, type RaceLife, raceTasks } from "./task.ts";
+import { gateRace, type RaceDisturbances, raceTasks } from "./task.ts";
 import { RaceTime } from "./time.ts";
 
 /** SDK clients of handlers without keelson. */
@@ -147,7 +147,7 @@ async function runOrder<Result>(
   const tenantId = `tenant-${number}`;
   const as = (roles: readonly string[] = []) => ({ id: "user", tenantId, roles });
   time.restart();
-  const { app, lifeOf, close } = await target.open({ tenantId, as });
+  const { app, close } = await target.open({ tenantId, as });
   const order = new RaceOrder(path, time, namesOf(requests), scenario, new Stillness(number === 0));
   const work = requests.map((request) => () => request(app));
   const load = async () => {
@@ -163,7 +163,7 @@ async function runOrder<Result>(
     try {
       if (number === 0) await order.frame(load).catch(() => undefined);
       else {
-        const results = await order.run(work, lifeOf, invariant && (() => invariant(app)));
+        const results = await order.run(work, invariant && (() => invariant(app)));
         await order.frame(() => check(app, results));
       }
     } catch (error) {
@@ -187,12 +187,7 @@ function namesOf(requests: readonly { readonly name: string }[]): string[] {
 }
 
 interface OpenedTarget {
-  open(tenant: RaceTenant): Promise<{
-    readonly app: RaceFrame;
-    /** Makes the process of a request; `undefined` if it belongs to a process of the server. */
-    lifeOf(): RaceLife | undefined;
-    close(): Promise<void>;
-  }>;
+  open(tenant: RaceTenant): Promise<{ readonly app: RaceFrame; close(): Promise<void> }>;
   close(): Promise<void>;
 }
 
@@ -202,34 +197,23 @@ async function openServer(
   { processes = 1, ...options }: TestAppOptions & { readonly processes?: number },
 ): Promise<OpenedTarget> {
   const stack = await openRaceStack(server, time, options);
-  return {
-    open: async (tenant) => {
-      const { app, close } = await openRaceApp(stack, tenant, processes);
-      return {
-        app,
-        lifeOf: () => undefined, // its processes have lives
-        close: async () => {
-          await close();
-          await stack.clear();
-        },
-      };
-    },
-    close: stack.close,
+  const open = async (tenant: RaceTenant) => {
+    const { app, close } = await openRaceApp(stack, tenant, processes);
+    return {
+      app,
+      close: async () => {
+        await close();
+        await stack.clear();
+      },
+    };
   };
+  return { open, close: stack.close };
 }
 
-/** Each request is a separate process. */
 async function openClients({ clients }: RaceClients, clock: RaceTime): Promise<OpenedTarget> {
   for (const client of clients) gateRace(client);
   return {
-    open: async (tenant) => ({
-      app: { ...tenant, clock },
-      lifeOf: () => {
-        const end = new AbortController();
-        return { signal: end.signal, crash: () => end.abort(new CrashError()) };
-      },
-      close: async () => {},
-    }),
+    open: async (tenant) => ({ app: { ...tenant, clock }, close: async () => {} }),
     close: async () => {
       for (const client of clients) ungateCalls(client);
     },
