@@ -67,7 +67,7 @@ test(
   () =>
     withApp(async (app) => {
       await app.call("tasks.task.start", { names: ["a"] });
-      expect(app.jobs).toHaveLength(1);
+      await expect.poll(() => app.jobs).toHaveLength(1);
       expect(runs).toEqual([]);
       await app.settled();
       expect(runs).toEqual(["a", "noted a"]);
