@@ -15,6 +15,7 @@ export const folders = [
   "tools/cli/init",
   "tools/cli/setup",
   "tools/contract",
+  "tools/infra/nested",
   "tools/infra",
   "tools/bundle",
 
