@@ -49,7 +49,7 @@ export function createContext(
   adapters: Adapters,
   parts: ContextParts,
 ): PipelineContext {
-  return createContexts(scope, adapters, parts).of("query");
+  return new Session(scope, adapters, parts, scope.user).contextFor(undefined);
 }
 
 /** Creates the contexts of a run, which share its configuration session. */
@@ -173,7 +173,7 @@ class Session implements ReadingSession, DatabaseRequest {
     return this.runtime.resolver.override(id);
   }
 
-  contextFor(node: ComputedNode): PipelineContext {
+  contextFor(node: ComputedNode | undefined): PipelineContext {
     return this.queryContext(node, this.log);
   }
 

@@ -15,6 +15,7 @@ import {
 } from "../../base/identity/access.ts";
 import type { Credentials, Identification } from "../../base/identity/authenticator.ts";
 import { lazy } from "../../base/process/lazy.ts";
+import type { RequestView } from "../../base/request/request-view.ts";
 import { corsHeaders, preflight } from "../../parts/http/cors.ts";
 import {
   bodyTooLarge,
@@ -139,7 +140,7 @@ export async function answer<HostResponse>(
     readInput(request, declaration, params, { bytes, form }),
   );
   const input = accepted instanceof Promise ? await accepted : accepted;
-  const view = () => requestView(request, bytes);
+  const view = viewOf(request, bytes);
   let adapters = runtime.adapters.all.value;
   if (adapters === undefined) adapters = await runtime.adapters.openFor(declaration);
   if (declaration.kind === "write") {
@@ -257,10 +258,14 @@ function shownPath(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
 }
 
+/** A closure in `answer` would move the variables of `answer` from the stack to the heap. */
+function viewOf(request: HttpRequest, bytes: Uint8Array): () => RequestView {
+  return () => requestView(request, bytes);
+}
+
 /**
  * Returns a function that reads the input again, because a schema may have changed the object that
- * it validated. A closure in `answer` would move the variables of `answer` from the stack to the
- * heap (`wrapped-no-log`).
+ * it validated. Outside `answer` for the same reason as `viewOf` (`wrapped-no-log`).
  */
 function rereadInput(
   request: HttpRequest,

@@ -68,29 +68,24 @@ export function scopeMode<Answer>(
           nowMs,
         };
         void runInScope(runtime, facts, async (scope) => {
-          const answerError = (error: unknown) => {
-            try {
-              resolve(exchange.finish(exchange.fail(error, scope), scope));
-            } catch (thrown) {
-              reject(thrown);
-            }
-          };
-          const answerTimeout = (timeout: unknown) => {
-            if (exchange.timedOut === undefined) answerError(timeout);
-            else
-              exchange
-                .timedOut(middy)
-                .then((answer) => resolve(exchange.finish(answer, scope)))
-                .catch(answerError);
-          };
           try {
+            // Its closures are created at the deadline, which hardly any run reaches.
             if (deadline !== undefined)
-              deadlines.enter(deadline, timeoutListener(scope, deadline, answerTimeout));
+              deadlines.enter(deadline, () => {
+                const answerError = errorAnswer(exchange, scope, resolve, reject);
+                abandon(scope, deadline, (timeout) => {
+                  if (exchange.timedOut === undefined) return answerError(timeout);
+                  exchange
+                    .timedOut(middy)
+                    .then((answer) => resolve(exchange.finish(answer, scope)))
+                    .catch(answerError);
+                });
+              });
             const answer = await exchange.run(scope, middy);
             if (!deadlines.leave(deadline)) resolve(exchange.finish(answer, scope));
           } catch (error) {
             if (deadlines.leave(deadline)) logLate(scope, error);
-            else answerError(error);
+            else errorAnswer(exchange, scope, resolve, reject)(error);
           }
         });
       });
@@ -117,21 +112,36 @@ export function hasMiddlewares({ befores, afters, onErrors }: MiddyFunction): bo
   return befores.length + afters.length + onErrors.length > 0;
 }
 
-function timeoutListener(
+function errorAnswer<Answer>(
+  exchange: Exchange<Answer>,
+  scope: RequestScope,
+  resolve: (result: unknown) => void,
+  reject: (error: unknown) => void,
+): (error: unknown) => void {
+  return (error) => {
+    try {
+      resolve(exchange.finish(exchange.fail(error, scope), scope));
+    } catch (thrown) {
+      reject(thrown);
+    }
+  };
+}
+
+/** Answers a run whose deadline has passed. */
+function abandon(
   scope: RequestScope,
   { delayMs, controller }: Deadline,
   answerTimeout: (timeout: unknown) => void,
-): () => void {
-  return () =>
-    runWithStore(scope, () => {
-      const timeout = new FrameworkError("timeout", timeoutMessage);
-      scope.log.warn("handler.abandoned", { afterMs: delayMs });
-      controller.abort(timeout); // runs its listeners synchronously, hence within the scope
-      answerTimeout(timeout);
-      // The aborted run records its metrics after the answer, so they are flushed in a later turn.
-      const { metrics } = scope.runtime;
-      if (metrics?.flush !== undefined) setImmediate(metrics.flush);
-    });
+): void {
+  runWithStore(scope, () => {
+    const timeout = new FrameworkError("timeout", timeoutMessage);
+    scope.log.warn("handler.abandoned", { afterMs: delayMs });
+    controller.abort(timeout); // runs its listeners synchronously, hence within the scope
+    answerTimeout(timeout);
+    // The aborted run records its metrics after the answer, so they are flushed in a later turn.
+    const { metrics } = scope.runtime;
+    if (metrics?.flush !== undefined) setImmediate(metrics.flush);
+  });
 }
 
 /** Watched deadlines form a doubly linked list, newest first. */
