@@ -227,11 +227,9 @@ class ScopeFields extends LateContext {
     const { requestId, logFields, trace } = this.#scope;
     const { tenantId, id: userId } = this.#user;
     // `trace_id` and `span_id` are OpenTelemetry's names for log formats other than its own.
-    return {
-      ...{ requestId, tenantId, userId, handler: this.#handler },
-      ...{ trace_id: trace.traceId, span_id: trace.spanId },
-      ...logFields,
-    };
+    const { traceId: trace_id, spanId: span_id } = trace;
+    const fields = { requestId, tenantId, userId, handler: this.#handler, trace_id, span_id };
+    return logFields === undefined ? fields : { ...fields, ...logFields };
   }
 }
 

@@ -150,14 +150,14 @@ function plainText(
 ): string | undefined {
   const { redaction } = rules;
   if (names.length > textLimits.entries || redaction.root.length > 0) return undefined;
-  let text = "";
-  let left: number = recordLimits.dataCharacters;
+  let [text, left]: [string, number] = ["", recordLimits.dataCharacters];
   try {
     for (const name of names) {
       const value = source[name];
       if (value === undefined) continue;
       const json = rules.plainMember(name)?.json;
-      if (left <= 0 || /^[vV]alue$/.test(name) || isTaken(name, context, rules)) return undefined;
+      if (left <= 0 || name === "value" || name === "Value" || isTaken(name, context, rules))
+        return undefined;
       let member: string;
       if (json !== undefined && isPlain(value)) {
         member = typeof value === "string" ? `${json}"${value}"` : `${json}${value}`;
