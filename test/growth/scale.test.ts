@@ -114,6 +114,7 @@ test.each(fleets)(
   "duplicates in %i processes call a hot claim as often as the formula says",
   async (processes) => {
     const time = createManualTime();
+    const runMs = 3_000; // long enough for the longest pause
     const claimStore = dynamoClaimStore(store.database, "claims");
     const key = claimKey(["scale"], `of ${processes}`);
     let ended = 0;
@@ -121,7 +122,7 @@ test.each(fleets)(
       const claims = createClaims({ store: claimStore, ...time });
       const taken = await claims.take(key, { waitMs: 10_000, stop: [] });
       if (taken.kind === "taken") {
-        await time.schedule.wait(1_000, []);
+        await time.schedule.wait(runMs, []);
         await taken.claim.complete(undefined);
       }
       ended += 1;
@@ -135,7 +136,7 @@ test.each(fleets)(
         "taken",
       ]);
     });
-    const { writes, reads } = claimCalls({ processes, runMs: 1_000 });
+    const { writes, reads } = claimCalls({ processes, runMs });
 
     expect(counted.calls).toEqual({ PutItem: writes, ...(reads > 0 && { GetItem: reads }) });
   },
