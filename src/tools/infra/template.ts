@@ -16,6 +16,7 @@ export interface Resource {
   readonly UpdateReplacePolicy?: "Retain";
   readonly Condition?: string;
   readonly DependsOn?: string | readonly string[];
+  readonly Metadata?: Members;
   readonly Properties: Members;
 }
 

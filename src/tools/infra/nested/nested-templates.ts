@@ -78,7 +78,7 @@ function parentOf(
       taken.map((one) => [nameOf(one), givenValue(template, one, outer(one))]),
     );
     const Properties = { TemplateURL: fileOf(group), Parameters };
-    return { Type: stackType, ...dependencies(needs), Properties };
+    return { Type: stackType, ...dependencies(needs), Metadata: unpackaged, Properties };
   };
   const kept = remaining(template.Resources, places.resources).map(
     ([id, { DependsOn = [], ...resource }]) => [
@@ -95,6 +95,9 @@ function parentOf(
     ...groups.map((group) => ({ Resources: { [group.stack]: stackResource(group) } })),
   ]);
 }
+
+/** cfn-lint warns of a path, which `aws cloudformation package` replaces. */
+const unpackaged = { "cfn-lint": { config: { ignore_checks: ["W3002"] } } };
 
 function childOf(template: Template, places: Places, { name, stack }: FunctionGroup) {
   const { members, taken } = boundaryOf(template, places, stack);
