@@ -15,7 +15,7 @@ export interface TestFetchOptions {
   readonly as?: Caller;
 }
 
-/** Returns the request as `fetch` takes it. Headers of the options replace those of `before`. */
+/** Returns the request as `fetch` takes it. Headers of the options replace equal ones in `before`. */
 export function requestInit(
   { body, headers, method }: Pick<TestFetchOptions, "body" | "headers" | "method">,
   before: Readonly<Record<string, string>> = {},

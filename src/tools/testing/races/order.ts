@@ -135,7 +135,7 @@ export class RaceOrder {
     const results = this.#actors.map(async (actor, index) => {
       await actor.started.promise;
       try {
-        // A process of its own, unless the request's app has processes.
+        // A separate process, unless the app has processes.
         const end = new AbortController();
         const life = { signal: end.signal, crash: () => end.abort(new CrashError()) };
         const task: RaceTask = { order: this, actor, life };

@@ -8,7 +8,7 @@ const arrivalTurns = 2;
 const stuckMs = 5_000;
 /** Length of a turn while modules are loaded, which takes real time. */
 const loadingTurnMs = 3;
-/** How often an order that loads modules waits in real time: an interval must not wait for hours. */
+/** Most waits in real time of an order that loads modules: an interval must not wait for hours. */
 const mostLoads = 5;
 
 /** Finds out when the code of an order goes no further: nothing happens in some turns of the event loop. */
