@@ -33,6 +33,11 @@ export interface BegunFire {
 
 /** Every method is atomic. */
 export interface ScheduleStore {
+  /**
+   * Times, by partition, before which this process does not read a schedule: its last run has ended,
+   * and no process starts another before the next time.
+   */
+  readonly idleUntil: Map<string, number>;
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
   add(key: ClaimKey, lastMs: number): Promise<void>;
   /** Resolves to `undefined` if this or a later run is done, or another has started. */

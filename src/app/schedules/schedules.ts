@@ -98,16 +98,16 @@ function createSchedule(
   consume: (task: FireTask) => Promise<TaskOutcome>,
 ): Schedule {
   const times = fireTimes(cron, timeZone);
-  // If `cron`, `timeZone` or `for` changes, so does the key, and no run of the old record is missed.
-  const own = variant.zone === undefined ? [] : ["zone"];
-  const { partition } = claimKey(["schedule", name, cron, timeZone, ...own], "");
-  const key: ClaimKey = { partition, sort: "fires" };
+  const key = recordKey([name, cron, timeZone], variant);
   const countGivenUp = () =>
     metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
 
   const lookNow = async ({ deadlineMs, sinceMs }: LookOptions): Promise<Looked> => {
     const nowMs = clock.now();
-    let record = await store.read(key);
+    const idleUntilMs = store.idleUntil.get(key.partition) ?? nowMs;
+    if (nowMs < idleUntilMs) return { kind: "idle", nextMs: idleUntilMs };
+    const found = await store.read(key);
+    let record = found;
     if (record === undefined) {
       record = { lastMs: await variant.sinceMs(sinceMs ?? nowMs) };
       await store.add(key, record.lastMs);
@@ -117,7 +117,10 @@ function createSchedule(
     if (step.kind === "wait") return { kind: "waiting", nextMs: step.untilMs };
     if (step.kind === "pass" && (await store.pass(key, record.lastMs, step.atMs)))
       log.warn("schedule.missed", { handler: name, firesAt: text(step.atMs) });
-    return { kind: "idle", nextMs: times.next(nowMs) ?? Infinity };
+    const nextMs = times.next(nowMs) ?? Infinity;
+    // A record that another process has added or changed meanwhile may be due.
+    if (step.kind === "none" && found !== undefined) store.idleUntil.set(key.partition, nextMs);
+    return { kind: "idle", nextMs };
   };
 
   const fire = async (atMs: number, deadlineMs: number | undefined): Promise<Looked> => {
@@ -179,15 +182,18 @@ function createSchedule(
 
   return {
     name,
-    async look(options = {}) {
-      try {
-        return await lookNow(options);
-      } catch (error) {
+    look: (options = {}) =>
+      lookNow(options).catch((error: unknown): Looked => {
         log.warn("schedule.look_failed", { handler: name, reason: String(error) });
         return { kind: "failed", nextMs: clock.now() + failureMs };
-      }
-    },
+      }),
   };
+}
+
+/** A new `cron`, `timeZone` or `for` gets a new key, so that no run of the old record is missed. */
+function recordKey(schedule: readonly string[], { zone }: ScheduleVariant): ClaimKey {
+  const own = zone === undefined ? [] : ["zone"];
+  return { partition: claimKey(["schedule", ...schedule, ...own], "").partition, sort: "fires" };
 }
 
 function taken(message: string): ConflictError {
@@ -217,7 +223,7 @@ export async function keepSchedules(
   clock: Clock,
   stop: AbortSignal,
 ) {
-  // Checks at least once a minute, because another process may have left a run unfinished.
+  // Checks at least once a minute, because a clock may jump and a process may leave a run unfinished.
   const keep = async (schedule: Schedule) => {
     while (!stop.aborted) {
       const { nextMs } = await schedule.look();

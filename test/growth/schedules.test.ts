@@ -1,0 +1,73 @@
+// Growth of the calls of a process with the number of its schedules.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { defineFeature } from "../../src/app/features/feature.ts";
+import { onceTable } from "../../src/app/handlers/table.ts";
+import { createSchedules } from "../../src/app/schedules/schedules.ts";
+import { buildServer, serverInternals } from "../../src/app/server/server.ts";
+import { dynamoSchedules } from "../../src/aws/stores/schedule-store.ts";
+import { dynamoTenants } from "../../src/aws/stores/tenant-store.ts";
+import { ensureTables } from "../../src/aws/tables/tables.ts";
+import { lazy } from "../../src/base/process/lazy.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/stack/index.ts";
+import { countedDatabase } from "./counted-database.ts";
+
+let stack: EmbeddedStack;
+let store: ReturnType<typeof countedDatabase>;
+
+beforeAll(async () => {
+  stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  store = countedDatabase(stack.endpoint);
+  await ensureTables(store.database, [{ ...onceTable, tableName: "once" }], "create");
+});
+afterAll(async () => {
+  store.database.destroy();
+  await stack.close();
+});
+
+const [minute, hour] = [60_000, 3_600_000];
+
+/** Counts the calls of a process with `count` schedules at full hours, from one hour to the next. */
+async function callsOf(count: number, name: string) {
+  let nowMs = 1_000 * hour + minute;
+  const unused = () => Promise.reject(new Error("not used"));
+  const feature = defineFeature(name, (r) => {
+    for (let index = 0; index < count; index += 1)
+      r.schedule(`job.s${index}`, { cron: "0 * * * *", handler: () => undefined });
+  });
+  const schedules = await createSchedules(
+    {
+      server: serverInternals(buildServer({ features: [feature] })),
+      clock: { now: () => nowMs },
+      log: { warn: (line: string) => expect.unreachable(line), error: () => undefined },
+      metrics: undefined,
+      messages: lazy(unused),
+    },
+    {
+      schedules: lazy(async () => dynamoSchedules(store.database, "once")),
+      tenants: lazy(async () => dynamoTenants(store.database, "once")),
+      messaging: lazy(unused),
+    },
+    async () => ({ kind: "handed-back", afterMs: minute }), // another process runs it
+  );
+  const look = () => Promise.all(schedules.map((schedule) => schedule.look()));
+  await look();
+  await look();
+  const between = await store.counted(async () => {
+    for (let checks = 0; checks < 30; checks += 1) {
+      nowMs += minute;
+      expect(new Set((await look()).map(({ kind }) => kind))).toEqual(new Set(["idle"]));
+    }
+  });
+  nowMs = 1_001 * hour;
+  return { between, due: await store.counted(look) };
+}
+
+test.each([3, 100])(
+  "%i schedules are read when a time is due, and never in between",
+  async (count) => {
+    expect(await callsOf(count, `grown-${count}`)).toEqual({
+      between: { calls: {}, units: 0 },
+      due: { calls: { GetItem: count }, units: count },
+    });
+  },
+);
