@@ -1,4 +1,5 @@
 import { anonymous } from "../../base/identity/access.ts";
+import { inPool } from "../../base/process/pool.ts";
 import { asksSystem, checkPayload, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { EventDeclaration, ProjectionDeclaration } from "../handlers/message-handlers.ts";
@@ -7,6 +8,7 @@ import { inOrder, switchTo } from "../projections/projection-versions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { runInMessageScope } from "../runtime/scope.ts";
 import { projectAlone } from "./project-event.ts";
+import { createPosition, type TenantPlace } from "./rebuild-position.ts";
 
 export interface RebuildOptions {
   readonly projection: ProjectionDeclaration;
@@ -43,6 +45,8 @@ export interface Rebuilt {
   readonly lost?: readonly string[];
 }
 
+/** A tenant's events are replayed one after another. */
+const tenantsAtOnce = 8;
 /** Number of replayed events after which the position is saved. */
 const eventsPerNote = 100;
 /** Above this number of affected tenants, the cause is not their data, so the rebuild fails. */
@@ -86,38 +90,45 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
     await store.saveRebuild(name, tenantId, state);
   }
   const tenants = [...new Set(firsts.map(tenantKey))].sort();
-  for (const tenant of tenants.filter((each) => each >= state.tenant)) {
-    if (tenant !== state.tenant) state = { ...state, tenant, after: "" };
-    const { startedMs, after } = state;
-    const range = { startedMs, after, nowMs: runtime.clock.now(), signal };
+  const position = createPosition(
+    state,
+    tenants.filter((each) => each >= state.tenant),
+    (reached) => store.saveRebuild(name, tenantId, reached),
+  );
+  const failed = new AbortController();
+  const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
+  const { startedMs } = state;
+  const replayTenant = async ({ tenant, after }: TenantPlace): Promise<void> => {
+    stop.throwIfAborted();
+    const of = tenant === "" ? undefined : tenant;
+    const range = { startedMs, after, nowMs: runtime.clock.now(), signal: stop };
     let unnoted = 0;
-    try {
-      const of = tenant === "" ? undefined : tenant;
-      for await (const { type, row } of inOrder(kept, of, types, range)) {
-        const failure = await replay(runtime, projection, type, row).then(
-          () => undefined,
-          (error: unknown) => ({ error }),
-        );
-        unnoted += 1;
-        state = { ...state, after: row.sort, replayed: state.replayed + 1 };
-        if (failure !== undefined) {
-          const lost = [...new Set([...(state.lost ?? []), tenant])];
-          state = { ...state, replayed: state.replayed - 1, lost };
-          if (lost.length > mostLost) throw tooManyLost(name, failure.error);
-          // If saving fails too, the cause is the store, and the next call retries the event.
-          await store.saveRebuild(name, tenantId, state).catch(() => {
-            throw failure.error;
-          });
-          tell?.(uncounted(tenant, type, row, failure.error));
-        } else if (unnoted % eventsPerNote === 0) await store.saveRebuild(name, tenantId, state);
-      }
-    } finally {
-      if (signal?.aborted === true) await store.saveRebuild(name, tenantId, state);
+    for await (const { type, row } of inOrder(kept, of, types, range)) {
+      const failure = await replay(runtime, projection, type, row).then(
+        () => undefined,
+        (error: unknown) => ({ error }),
+      );
+      unnoted += 1;
+      position.reach(tenant, row.sort, failure === undefined);
+      if (failure !== undefined) {
+        if (position.lost.size > mostLost) throw tooManyLost(name, failure.error);
+        // If saving fails too, the cause is the store, and the next call retries the event.
+        await position.save().catch(() => {
+          throw failure.error;
+        });
+        tell?.(uncounted(tenant, type, row, failure.error));
+      } else if (unnoted % eventsPerNote === 0) await position.save();
     }
-    await store.saveRebuild(name, tenantId, state);
-  }
-  signal?.throwIfAborted();
-  const { replayed, lost = [] } = state;
+    position.end(tenant);
+    await position.save();
+  };
+  // All stop with the first error, and none goes on behind the caller's back.
+  await inPool(position.places, tenantsAtOnce, (place) =>
+    replayTenant(place).catch((error: unknown) => failed.abort(error)),
+  );
+  if (signal?.aborted === true) await position.save();
+  stop.throwIfAborted();
+  const { replayed, lost = [] } = position.reached();
   const isWhole = (tenant: string) => !lost.includes(tenant);
   const switching = {
     store,
