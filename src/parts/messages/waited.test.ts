@@ -16,6 +16,19 @@ test("a message that waits keeps every other byte", () => {
   expect(again.match(/"waited"/g)).toHaveLength(2);
 });
 
+test("a later member of another sender never replaces how a message has waited", () => {
+  for (const body of [
+    '{"id":"b1","waited":{"times":1,"attempts":0},"detail":{"at":1.00}}',
+    '{"waited":{"more":{}},"id":"b1","detail":{"at":1}}',
+    '{ "waited" : 5, "id":"b1", "w\\u0061ited":[], "detail":{"at":1}}',
+  ]) {
+    const sent = waitingText(body, waited);
+    expect(JSON.parse(sent)).toEqual({ waited, id: "b1", detail: { at: 1 } });
+    expect(waitedOf(JSON.parse(untriedText(sent)))).toEqual({ ...waited, attempts: 0 });
+    expect(waitingText(sent, waited)).toBe(sent);
+  }
+});
+
 test("an untried message keeps everything but its attempts", () => {
   const body = '{"jobId":"j1","payload":{"attempts":9,"waited":{"times":9,"attempts":9}}}';
   const full = { times: 2, attempts: 4, sinceMs: 1_700_000_000_000, position: 3, turn: 9 };

@@ -45,11 +45,15 @@ function countOf(value: unknown): number {
 
 /**
  * Returns a message with how it has waited as its first member. The rest stays byte for byte: JSON
- * that is parsed and written again may differ.
+ * that is parsed and written again may differ. Only a message of another sender is written again,
+ * if it has a later member of this name, which would count.
  */
 export function waitingText(text: string, waited: Waited): string {
-  const rest = text.replace(/^\s*\{\s*/, "").replace(/^"waited":\{[^{}]*\},/, "");
-  return `{"waited":${JSON.stringify(waited)},${rest}`;
+  const start = `{"waited":${JSON.stringify(waited)},`;
+  const kept = start + text.replace(/^\s*\{\s*/, "").replace(/^"waited":\{[^{}]*\},/, "");
+  const { waited: read, ...content } = JSON.parse(kept) as Fields; // safe: it was read before
+  const isRead = JSON.stringify(read) === JSON.stringify(waited);
+  return isRead ? kept : start + JSON.stringify(content).slice(1);
 }
 
 /** Returns a message with no attempts so far. The rest stays byte for byte. */
