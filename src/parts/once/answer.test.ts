@@ -42,6 +42,23 @@ test.each([
     expect(encoded.byteLength).toBeLessThan(1_000);
 });
 
+test.each([
+  "null",
+  "5",
+  "[]",
+  "{}",
+  '{"status":"201","headers":{}}',
+  '{"status":99,"headers":{}}',
+  '{"status":600,"headers":{}}',
+  '{"status":201,"headers":null}',
+  '{"status":201,"headers":[]}',
+  '{"status":201,"headers":{"etag":1}}',
+  '{"status":201,"headers":{},"body":{}}',
+  '{"status":201,"headers":{},"bytes":7}',
+])("%s is not a stored answer", async (text) => {
+  await expect(decodeAnswer(Buffer.from(`\0${text}`))).rejects.toThrow("has another form");
+});
+
 test("a stored answer yields its known members only, whatever else the record has", async () => {
   const stored = { ...answer("1"), cookies: ["session=1"], isDone: true };
   const data = Buffer.from(`\0${JSON.stringify(stored)}`);

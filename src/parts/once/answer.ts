@@ -1,5 +1,6 @@
 import { promisify } from "node:util";
 import { FrameworkError } from "../../base/errors/errors.ts";
+import { isRecord } from "../../base/errors/option-table.ts";
 import type { Place } from "../../base/secrets/sealed.ts";
 import type { Secrets } from "../../base/secrets/secrets.ts";
 import type { ClaimKey, CompletedClaim, StoredResult } from "./claim.ts";
@@ -86,13 +87,26 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
     const { gunzip } = await import("node:zlib");
     text = await promisify(gunzip)(text);
   }
-  // Safe cast: only `encodeAnswer` writes this data, in a record that only its owner completes.
-  const { bytes, ...stored } = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<
-    WriteAnswer,
-    "cookies"
-  > & { readonly bytes?: string };
-  const body = bytes === undefined ? stored.body : Buffer.from(bytes, "base64");
-  return { status: stored.status, headers: stored.headers, cookies: [], body };
+  const read: unknown = JSON.parse(Buffer.from(text).toString("utf8"));
+  if (!isStored(read)) throw new Error("the stored answer has another form than keelson writes");
+  const { status, headers, bytes } = read;
+  const body = bytes === undefined ? read.body : Buffer.from(bytes, "base64");
+  return { status, headers, cookies: [], body };
+}
+
+type Stored = Pick<WriteAnswer, "status" | "headers"> &
+  Partial<Readonly<Record<"body" | "bytes", string>>>;
+
+function isStored(read: unknown): read is Stored {
+  const { status, headers, body, bytes } = Object(read);
+  const texts: unknown[] = [body, bytes, ...Object.values(Object(headers))];
+  return (
+    Number.isInteger(status) &&
+    status >= 100 &&
+    status <= 599 &&
+    isRecord(headers) &&
+    texts.every((text) => text === undefined || typeof text === "string")
+  );
 }
 
 /** In bytes. DynamoDB limits an item, with its other attributes, to 400 KB. */

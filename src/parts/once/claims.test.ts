@@ -186,3 +186,23 @@ test("the lease timer fires every ten seconds", async () => {
   await claims.take(key, { waitMs: 0, stop: [] });
   expect(every).toEqual([leaseMs / 3]);
 });
+
+test("a free claim that the store never gives is an error after ten attempts", async () => {
+  // A status that neither keelson nor Powertools writes.
+  const odd = { ...takenClaim("o0", 0), leaseUntilMs: 0 };
+  let takes = 0;
+  const claims = createClaims({
+    // Safe: taking asks for nothing else.
+    store: {
+      take: async () => {
+        takes += 1;
+        return odd;
+      },
+    } as never,
+    clock: { now: () => 1_700_000_000_000 },
+  });
+  await expect(claims.take(key, { waitMs: 0, stop: [] })).rejects.toThrow(
+    `the claim ${text} is free, and cannot be taken`,
+  );
+  expect(takes).toBe(12);
+});

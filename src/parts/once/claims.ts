@@ -16,6 +16,7 @@ import {
   takenClaim,
 } from "./claim.ts";
 import { countTaken } from "./claim-counts.ts";
+import { assertTakable, keyReused } from "./claim-errors.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { Claim, type ClaimSchedule, type HoldingParts, processSchedule } from "./held-claim.ts";
 import type { RunKind } from "./settlement.ts";
@@ -82,11 +83,6 @@ export async function take(
   if (isWrite && taken.kind === "running")
     log.debug(`${logPrefix}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
   return taken;
-}
-
-export function keyReused(): FrameworkError {
-  const message = "The Idempotency-Key was used for another request; send a new one";
-  return new FrameworkError("idempotency_key_reused", message);
 }
 
 export function inProgress(): FrameworkError {
@@ -162,7 +158,7 @@ export type Taken =
   | { readonly kind: "running"; readonly record: ClaimRecord; readonly untilMs: number };
 
 export interface Claims {
-  /** @throws any error of the store, after a second attempt. */
+  /** @throws any error of the store, after a second attempt; the error of `assertTakable`. */
   take(key: ClaimKey, options: TakeOptions): Promise<Taken>;
 }
 
@@ -226,7 +222,7 @@ class Taking {
     const { clock, store } = this.#parts;
     const { adopt } = this.#options;
     let found = await this.#put(this.#startMs);
-    for (;;) {
+    for (let frees = 0; ; frees = found.kind === "free" ? frees + 1 : 0) {
       switch (found.kind) {
         case "mine":
           return this.#held();
@@ -244,6 +240,7 @@ class Taking {
           break;
         }
         case "free":
+          assertTakable(this.#key, frees);
           this.#inherit(found.record);
           found = await this.#put(clock.now());
       }
