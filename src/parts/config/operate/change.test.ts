@@ -382,3 +382,20 @@ test("explains a row without metadata and a computed function that throws a non-
     version: 3,
   });
 });
+
+test("an explanation shows a row that was written by hand, with any number, as JSON has it", async () => {
+  const { rows, store } = memory();
+  const ctx = context(admin, store);
+  const large = 2n ** 60n; // as DynamoDB's client reads it
+  const explained = async (row: object) => {
+    rows.set(idOf({ partition: tenantPartition("acme"), key: "files:config:limit" }), row as never); // as nobody checks it
+    return (await explainKey(ctx, handle(limit))).levels[0];
+  };
+  expect(await explained({ value: large, version: large, expiresAt: large })).toMatchObject({
+    ...{ isSet: true, active: false, value: 2 ** 60, version: 2 ** 60 },
+    expiresAt: String(large),
+  });
+  expect(await explained({ value: 5, version: 1, expiresAt: {} })).toMatchObject({
+    ...{ isSet: false, note: "it has expired", expiresAt: "an object" },
+  });
+});

@@ -1,3 +1,4 @@
+import { quoted } from "../../../base/errors/quoted.ts";
 import { isSealed } from "../../../base/secrets/sealed.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
@@ -9,7 +10,7 @@ import {
   suppliedBy,
   suppliedByComputed,
 } from "../read/cascade.ts";
-import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
+import { type ConfigRow, expiryMs, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
 import type { OperatorSession } from "./operator-session.ts";
 import type { TargetKey } from "./target.ts";
 
@@ -108,7 +109,7 @@ function rowCandidate(
 ): Candidate {
   if (row === undefined) return { facts: { source, isSet: false } };
   const { version, updatedAt, updatedBy, reason, deleted, [formerPlace]: place } = row;
-  const expiresAt = row.expiresAt === undefined ? undefined : isoTime(row.expiresAt);
+  const expiresAt = row.expiresAt === undefined ? undefined : isoTime(row);
   const formerKey = place?.key;
   const facts = {
     source,
@@ -169,18 +170,27 @@ function level(
   { facts, note }: Candidate,
   active: boolean,
 ): ConfigLevel {
-  const { source, isSet, value, ...stored } = facts;
+  const { source, isSet, ...given } = facts;
+  const { value, ...stored } = plain(given);
   return {
     source,
     isSet,
     active,
-    ...(encrypted || value === undefined || isSealed(value) ? {} : { value }),
+    ...(encrypted || value === undefined || isSealed(given.value) ? {} : { value }),
     ...stored,
     ...defined({ note }),
   };
 }
 
-function isoTime(seconds: number): string {
-  const time = new Date(seconds * 1000);
-  return Number.isNaN(time.getTime()) ? String(seconds) : time.toISOString();
+/** DynamoDB's client reads a number that JavaScript cannot hold as a bigint, which JSON has not. */
+function plain<Found>(found: Found): Found {
+  const text = JSON.stringify(found, (_name, value: unknown) =>
+    typeof value === "bigint" ? Number(value) : value,
+  );
+  return JSON.parse(text) as Found; // safe: it is shown as JSON
+}
+
+function isoTime(row: ConfigRow): string {
+  const time = new Date(expiryMs(row));
+  return Number.isNaN(time.getTime()) ? quoted(row.expiresAt) : time.toISOString();
 }

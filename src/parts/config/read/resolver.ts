@@ -15,7 +15,7 @@ import {
 import type { ComputedNode, ComputedValues } from "./computed-values.ts";
 import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
-import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
+import { expiryMs, isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
@@ -201,7 +201,7 @@ function decide(
   let untilMs = Number.POSITIVE_INFINITY;
   const current = levels.flatMap(({ row, ...level }) => {
     if (!isCurrent(row, nowMs)) return [];
-    if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
+    if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, expiryMs(row));
     const { partition, source } = level;
     const opened = session.cipher.openRow(row, definition, { partition, key: id });
     if ("isUnbound" in opened && opened.isUnbound)

@@ -146,6 +146,10 @@ describe("isCurrent", () => {
     [{ value: 1, version: 1, expiresAt: 1_699_999_999 }, false],
     [{ value: 1, version: 1, expiresAt: 1_700_000_001 }, true],
     [{ value: 1, version: 1, expiresAt: Number.NaN }, false],
+    // DynamoDB's client reads a number above 2^53 as a bigint, and rows may be written by hand.
+    [{ value: 1, version: 1, expiresAt: (2n ** 60n) as never }, true],
+    [{ value: 1, version: 1, expiresAt: { toString: 5 } as never }, false],
+    [{ value: 1, version: 1, expiresAt: null as never }, false],
   ])("judges %o as %s", (row, expected) => {
     expect(isCurrent(row, now)).toBe(expected);
   });

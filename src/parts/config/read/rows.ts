@@ -73,8 +73,13 @@ export function isCurrent(row: ConfigRow | undefined, nowMs: number): row is Con
   return (
     row !== undefined &&
     row.deleted !== true &&
-    (row.expiresAt === undefined || row.expiresAt * 1000 > nowMs)
+    (row.expiresAt === undefined || expiryMs(row) > nowMs)
   );
+}
+
+/** A row written by hand may hold anything. NaN, which is never later, for a value of other types. */
+export function expiryMs({ expiresAt }: ConfigRow): number {
+  return Number(typeof expiresAt === "object" ? Number.NaN : expiresAt) * 1000;
 }
 
 export function systemPartition(): string {
