@@ -17,3 +17,19 @@ test("a key that has changed is not written, and any other refusal keeps its err
 test("a page without keys is an empty list", async () => {
   expect(await storeOf(async () => ({})).list("acme")).toEqual([]);
 });
+
+test.each([
+  ["roles", undefined],
+  ["roles", new Set(["admin"])],
+  ["roles", ["a", ""]],
+  ["tenantId", undefined],
+  ["tenantId", 7],
+  ["id", ""],
+  ["endsMs", "never"],
+  ["endsMs", null],
+])("a row whose %s was changed by hand to %j does not identify a caller", async (name, value) => {
+  const stored = { id: "key_1", tenantId: "acme", roles: ["reader"], endsMs: 5 };
+  const find = (row: object) => storeOf(async () => ({ Item: row })).find("hash");
+  expect(await find({ ...stored, pk: "p" })).toEqual(stored);
+  await expect(find({ ...stored, [name]: value })).rejects.toThrow("has another form");
+});

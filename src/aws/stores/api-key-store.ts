@@ -1,3 +1,5 @@
+import { quoted } from "../../base/errors/quoted.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
 import type { Database } from "../../base/types/database.ts";
 import { defined } from "../../base/types/defined.ts";
 import {
@@ -32,7 +34,7 @@ export function dynamoApiKeys(database: Database, tableName: string): ApiKeyStor
   return {
     find: async (hash) => {
       const item = await table.get(secretKey(hash));
-      return item && ownerOf(item as StoredSecret); // safe: only this store writes such rows
+      return item && ownerOf(item);
     },
     read: async (tenantId, id) => {
       const item = await table.get(recordKey(tenantId, id));
@@ -101,14 +103,10 @@ export function dynamoApiKeys(database: Database, tableName: string): ApiKeyStor
   };
 }
 
-interface StoredSecret {
+interface StoredKey {
   readonly id: string;
   readonly tenantId: string;
   readonly roles: readonly string[];
-  readonly endsMs?: number;
-}
-
-interface StoredKey extends Omit<StoredSecret, "endsMs"> {
   readonly name: string;
   readonly createdMs: number;
   readonly expiresMs?: number;
@@ -117,8 +115,16 @@ interface StoredKey extends Omit<StoredSecret, "endsMs"> {
   readonly formerHash?: string;
 }
 
-function ownerOf({ id, tenantId, roles, endsMs }: StoredSecret): SecretOwner {
-  return { id, tenantId, roles, endsMs };
+/** A row that was changed by hand must never become a caller without a tenant, or without an end. */
+function ownerOf({ id, tenantId, roles, endsMs }: Readonly<Record<string, unknown>>): SecretOwner {
+  const isWhole = isIdentifier(id) && isIdentifier(tenantId) && isNames(roles);
+  if (isWhole && (endsMs === undefined || typeof endsMs === "number"))
+    return { id, tenantId, roles, endsMs };
+  throw new Error(`the row of the API key ${quoted(id)} has another form than keelson writes`);
+}
+
+function isNames(roles: unknown): roles is readonly string[] {
+  return Array.isArray(roles) && roles.every(isIdentifier);
 }
 
 function keyOf({ id, tenantId, name, roles, createdMs, hash, ...rest }: StoredKey): ApiKey {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { partsOf } from "./large-rows.ts";
+import { partKeys, partsOf } from "./large-rows.ts";
 
 const maxBytes = 393_216;
 
@@ -32,4 +32,11 @@ test("parts join to the text, fit a row and divide no character, for any text up
     }),
     { numRuns: 60 },
   );
+});
+
+test("a row whose number of parts was changed by hand has a bounded number of keys", () => {
+  const place = { shard: "due#1", sort: "1#j1" };
+  expect(partKeys(place, 3).map(({ sk }) => sk)).toEqual(["0", "1", "2"]);
+  for (const count of [1e125, 2 ** 40]) expect(partKeys(place, count)).toHaveLength(50);
+  for (const count of [-1, Number.NaN]) expect(partKeys(place, count)).toEqual([]);
 });

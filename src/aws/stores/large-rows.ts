@@ -7,6 +7,8 @@ import { tableOf } from "./table.ts";
 export type Place = Pick<OutboxRow, "shard" | "sort">;
 
 const { maxBytes } = serviceSizes.dynamodbText;
+/** More than the largest message has, also once services take larger ones. */
+const mostParts = 50;
 
 interface PartKey {
   readonly pk: string;
@@ -50,8 +52,9 @@ export function partPuts(TableName: string, row: OutboxRow): readonly Transactio
   }));
 }
 
+/** The count comes from the row, and no message has more than a few parts. */
 export function partKeys(place: Place, count: number): readonly PartKey[] {
-  return Array.from({ length: count }, (_, index) => partKey(place, index));
+  return Array.from({ length: Math.min(count, mostParts) }, (_, index) => partKey(place, index));
 }
 
 /** Reads the message of a large row. Returns `undefined` if a part is missing. */

@@ -1,7 +1,7 @@
 import type { Database } from "../../base/types/database.ts";
 import type { LineStore, StoredLine } from "../../parts/limits/line.ts";
 import { marshalled } from "./claim-store.ts";
-import { tableOf, transact } from "./table.ts";
+import { numbersIn, tableOf, transact } from "./table.ts";
 
 /** One row for each ordered group in which a job has waited, in the table of claims. */
 export function dynamoLines(database: Database, TableName: string): LineStore {
@@ -9,7 +9,7 @@ export function dynamoLines(database: Database, TableName: string): LineStore {
   return {
     read: async (group) => {
       const item = await table.get(keyOf(group));
-      return item as StoredLine | undefined; // safe: only `change` writes it
+      return item && numbersIn(item, "first", "next", "firstBy", "turn", "dueMs", "version");
     },
     change: async ({ group, read, line, tenantId, expiresAt, items }) => {
       const { first, next, firstBy, turn, dueMs } = line;

@@ -10,7 +10,7 @@ import type { Database } from "../../base/types/database.ts";
 import { defined } from "../../base/types/defined.ts";
 import { marshalled } from "./claim-store.ts";
 import { daysPartition, expiry, firstSort, prefixOf } from "./kept-event-store.ts";
-import { tableOf } from "./table.ts";
+import { numbersIn, tableOf } from "./table.ts";
 
 /**
  * Days by which a mark outlives its event: SQS keeps dead letters this long and may redrive them.
@@ -29,9 +29,10 @@ export function dynamoProjections(
   ): Promise<ActiveVersion | undefined> => {
     const item = await table.get({ pk: partitionOf(name, tenantId), sk: activeSort });
     if (item === undefined) return undefined;
-    const { version, revision, over } = item;
+    const { version } = numbersIn(item, "version");
+    const { revision, over } = item;
     const more = over === undefined ? {} : { over: String(over) };
-    return { version: Number(version), revision: String(revision), ...more };
+    return { version, revision: String(revision), ...more };
   };
   return {
     active: async (name, tenantId) => {

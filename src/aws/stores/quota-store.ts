@@ -1,3 +1,4 @@
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Database } from "../../base/types/database.ts";
 import type {
   QuotaRow,
@@ -7,7 +8,7 @@ import type {
   UsageWrite,
 } from "../../parts/limits/quota-change.ts";
 import { encodeTenant } from "../../parts/wall/tenant-prefix.ts";
-import { tableOf } from "./table.ts";
+import { numberIn, tableOf } from "./table.ts";
 
 /** Starts the partition of a tenant's quotas. A claim's partition is a hash, without `#`. */
 const prefix = "quota#";
@@ -22,8 +23,14 @@ export function dynamoQuotas(database: Database, TableName: string): QuotaStore 
   });
   return {
     read: async (row) => {
-      const used = (await table.get(keyOf(row)))?.["used"];
-      return used === undefined ? undefined : Number(used);
+      const stored = (await table.get(keyOf(row)))?.["used"];
+      if (stored === undefined) return undefined;
+      const used = numberIn(stored);
+      if (Number.isFinite(used)) return used;
+      const { tenantId, quota } = row;
+      throw new Error(
+        `the usage of the quota ${quota} of ${quoted(tenantId)} is ${quoted(stored)}; set it with keelson limits correct`,
+      );
     },
     item,
     list: async function* (tenantId) {

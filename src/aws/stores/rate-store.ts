@@ -8,7 +8,7 @@ import {
 } from "../../parts/limits/rate-store.ts";
 import { windowMs } from "../../parts/limits/rate-window.ts";
 import { marshalled } from "./claim-store.ts";
-import { tableOf } from "./table.ts";
+import { numberIn, tableOf } from "./table.ts";
 
 /** Kept after the window, for processes whose clocks are late, in milliseconds. */
 const keptMs = 3_600_000;
@@ -30,7 +30,11 @@ export function dynamoRates(database: Database, tableName: string): RateStore {
       });
       return updated && Number(updated.Attributes?.["taken"]?.N) - count;
     },
-    read: async (row) => Number((await table.get(keyOf(row)))?.["taken"] ?? 0),
+    read: async (row) => {
+      const taken = numberIn((await table.get(keyOf(row)))?.["taken"] ?? 0);
+      if (Number.isFinite(taken)) return taken;
+      throw new Error(`the row of the rate limit ${row.limit.id} has no number of what was taken`);
+    },
     list: async function* (tenantId) {
       const pages = table.scanAll({
         FilterExpression: `begins_with(pk, :prefix)${tenantId === undefined ? "" : " AND tenantId = :tenant"}`,

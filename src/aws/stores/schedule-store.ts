@@ -3,13 +3,10 @@ import type { BegunAttempt, ScheduleStore } from "../../app/schedules/schedule-s
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
 import { marshalled } from "./claim-store.ts";
-import { tableOf } from "./table.ts";
+import { numbersIn, tableOf } from "./table.ts";
 
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
-
-/** Only this store writes such rows. */
-type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", number>;
 
 /** Rows in the table of claims that never expire: two runs may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
@@ -32,10 +29,11 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
     read: async ({ partition, sort }) => {
       const item = await table.get({ pk: partition, sk: sort });
       if (item === undefined) return undefined;
-      const stored = item as Partial<StoredSchedule>;
-      const { lastMs = 0, begunMs, attempts = 0, retryMs = 0 } = stored;
-      if (begunMs === undefined) return { lastMs };
-      return { lastMs, begun: { atMs: begunMs, attempts, retryMs } };
+      const stored = { lastMs: 0, attempts: 0, retryMs: 0, ...item };
+      const { lastMs, attempts, retryMs } = numbersIn(stored, "lastMs", "attempts", "retryMs");
+      if (item["begunMs"] === undefined) return { lastMs };
+      const { begunMs: atMs } = numbersIn(stored, "begunMs");
+      return { lastMs, begun: { atMs, attempts, retryMs } };
     },
     add: async (key, lastMs) => {
       await update(key, "SET lastMs = :last", "attribute_not_exists(lastMs)", { ":last": lastMs });

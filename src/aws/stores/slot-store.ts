@@ -1,3 +1,5 @@
+import { isRecord } from "../../base/errors/option-table.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import type {
@@ -12,7 +14,7 @@ import { createSlots, type Waiting } from "../../parts/limits/slots.ts";
 import type { Item } from "./claim-item.ts";
 import { dynamoClaimStore, marshalled } from "./claim-store.ts";
 import { dynamoLines } from "./line-store.ts";
-import { tableOf } from "./table.ts";
+import { malformedRow, numberIn, numbersIn, tableOf } from "./table.ts";
 
 export function openSlots(database: Database, tableName: string, clock: Clock): Waiting {
   const store = dynamoSlots(database, tableName);
@@ -97,17 +99,16 @@ function changeOf({ version }: SlotRow, { holder, ended, expiresAt }: Added) {
   };
 }
 
-/** The casts are safe: only `newRow` and `changeOf` write such rows. */
-function rowOf({ version, holders }: Readonly<Record<string, unknown>>): SlotRow {
-  const entries = Object.entries(
-    holders as Readonly<Record<string, { pk: string; sk: string; since: number }>>,
-  );
-  return {
-    version: version as number,
-    holders: entries.map(([owner, { pk: partition, sk: sort, since: sinceMs }]) => ({
-      owner,
-      key: { partition, sort },
-      sinceMs,
-    })),
-  };
+/** @throws Error for a row that was changed by hand, whose holders cannot be told. */
+function rowOf(item: Readonly<Record<string, unknown>>): SlotRow {
+  const { version } = numbersIn(item, "version");
+  const { holders } = item;
+  if (!isRecord(holders)) throw malformedRow(item, "it has no holders");
+  const found = Object.entries(holders).map(([owner, holder]) => {
+    const { pk: partition, sk: sort, since } = Object(holder);
+    if (typeof partition !== "string" || typeof sort !== "string")
+      throw malformedRow(item, `the holder ${quoted(owner)} has no claim`);
+    return { owner, key: { partition, sort }, sinceMs: numberIn(since) };
+  });
+  return { version, holders: found };
 }

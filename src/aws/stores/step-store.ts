@@ -3,7 +3,7 @@ import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey, StoredResult } from "../../parts/once/claim.ts";
 import type { ListedStep, StepFacts, StepRecord, StepStore } from "../../parts/once/step.ts";
 import { holding } from "./claim-store.ts";
-import { held, tableOf, transact } from "./table.ts";
+import { held, numberIn, tableOf, transact } from "./table.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;
 
@@ -120,7 +120,7 @@ type StepRow = Omit<StepFacts, "name" | "claim"> &
 
 /** The casts are safe, because only this store writes steps. */
 function recordOf(item: Attributes): StepRecord {
-  const common = { owner: item["owner"] as string, expiresAt: item["expiration"] as number };
+  const common = { owner: item["owner"] as string, expiresAt: numberIn(item["expiration"]) };
   const status = item["status"] as StepRecord["status"];
   if (status !== "DONE") return { ...common, status };
   const { data, parts, unkept } = item as StoredResult;

@@ -5,6 +5,7 @@ import type {
   ScanCommandOutput,
   TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { Item } from "./claim-item.ts";
 
@@ -95,6 +96,32 @@ export async function transact(
     const codes: unknown[] = Array.isArray(reasons) ? reasons.map(({ Code }) => Code) : [];
     return { error, codes };
   }
+}
+
+/** Returns a number of a row; NaN for any other value, and for none. */
+export function numberIn(value: unknown): number {
+  return typeof value === "number" || typeof value === "bigint" ? Number(value) : Number.NaN;
+}
+
+/**
+ * Returns numbers of a row that keelson has written, which may have been changed by hand since.
+ * @throws Error that names the row and the attribute, if one is missing or no number.
+ */
+export function numbersIn<Name extends string>(
+  item: Readonly<Record<string, unknown>>,
+  ...names: readonly Name[]
+): Record<Name, number> {
+  const numbers = names.map((name) => [name, numberIn(item[name])] as const);
+  const wrong = numbers.find(([, number]) => !Number.isFinite(number))?.[0];
+  if (wrong !== undefined) throw malformedRow(item, `${wrong} is ${quoted(item[wrong])}`);
+  return Object.fromEntries(numbers) as Record<Name, number>; // safe: it has each name
+}
+
+export function malformedRow(
+  { pk, sk }: Readonly<Record<string, unknown>>,
+  problem: string,
+): Error {
+  return new Error(`the row ${quoted(pk)} ${quoted(sk)} cannot be read: ${problem}; correct it`);
 }
 
 export function isNamed(error: unknown, ...names: readonly string[]): boolean {
