@@ -1,8 +1,8 @@
-import { connect } from "node:net";
 import fc from "fast-check";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runs } from "../support/runs.ts";
+import { sendRaw } from "./raw-client.ts";
 import { hostileServer, wrongWith } from "./server.ts";
 
 let app: TestApp;
@@ -12,44 +12,6 @@ beforeAll(async () => {
   port = Number(new URL((await app.fetch("/health/live")).url).port);
 });
 afterAll(() => app.close());
-
-interface Answered {
-  readonly status: number;
-  readonly head: string;
-  readonly body: string;
-}
-
-/** Sends bytes as they are, and reads all answers until the connection ends. */
-function sendRaw(bytes: string | Uint8Array): Promise<Answered[]> {
-  return new Promise((resolve, reject) => {
-    let received = "";
-    const socket = connect(port, "127.0.0.1", () => socket.end(bytes));
-    socket.setTimeout(30_000, () => socket.destroy(new Error(`no end of the answer: ${received}`)));
-    socket.on("data", (chunk) => {
-      received += chunk.toString("latin1");
-    });
-    socket.once("error", (error) => (received === "" ? reject(error) : resolve(answers(received))));
-    socket.once("close", () => resolve(answers(received)));
-  });
-}
-
-/** Takes the answers of a connection apart, by their lengths. */
-function answers(received: string): Answered[] {
-  const found: Answered[] = [];
-  for (let rest = received; rest.startsWith("HTTP/1.1 "); ) {
-    const end = rest.indexOf("\r\n\r\n");
-    if (end === -1) break;
-    const head = rest.slice(0, end);
-    const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
-    found.push({
-      status: Number(head.slice(9, 12)),
-      head,
-      body: rest.slice(end + 4, end + 4 + length),
-    });
-    rest = rest.slice(end + 4 + length);
-  }
-  return found;
-}
 
 const post = (body: string, ...headers: string[]) =>
   [
@@ -91,7 +53,7 @@ test.each([
 ])(
   "%s is answered once, in the uniform body, and the connection is closed",
   async (_case, bytes, status) => {
-    const [first, ...more] = await sendRaw(bytes);
+    const [first, ...more] = await sendRaw(port, bytes);
     expect(first?.status).toBe(status);
     expect(more).toEqual([]);
     expect(wrongWith(Number(first?.status), String(first?.body))).toBeUndefined();
@@ -188,7 +150,7 @@ test("no path, query or header causes a 500, and every error names the problem",
           "",
           "",
         ];
-        const [first] = await sendRaw(Buffer.from(lines.join("\r\n"), "latin1"));
+        const [first] = await sendRaw(port, Buffer.from(lines.join("\r\n"), "latin1"));
         expect(first).toBeDefined();
         if (method !== "HEAD")
           expect(wrongWith(Number(first?.status), String(first?.body))).toBeUndefined();
