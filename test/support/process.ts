@@ -5,7 +5,7 @@ import { once } from "node:events";
 export interface StartedProcess {
   readonly child: ChildProcess;
   readonly port: number;
-  /** The log records so far, parsed; without lines that are not JSON. */
+  /** The log records so far, parsed; without lines that are not JSON. Empty if `onLine` takes them. */
   readonly logs: readonly Record<string, unknown>[];
   /** Output that is not a log record. */
   readonly text: () => string;
@@ -13,11 +13,16 @@ export interface StartedProcess {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-/** Starts a process in a separate group and waits until it logs `server.started`. */
+/**
+ * Starts a process in a separate group and waits until it logs `server.started`.
+ *
+ * @param onLine - takes each line of stdout, and the output on stderr, which are then not kept.
+ */
 export async function startProcess(
   command: string,
   parameters: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
+  onLine?: (line: string) => void,
 ): Promise<StartedProcess> {
   const child = spawn(command, parameters, {
     env: { ...process.env, ...env },
@@ -34,16 +39,17 @@ export async function startProcess(
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const record = parse(line);
+        onLine?.(line);
+        if (record?.["msg"] === "server.started") resolve(Number(record["port"]));
+        if (onLine !== undefined) continue;
         if (record === undefined) text += `${line}\n`;
-        else {
-          logs.push(record);
-          if (record["msg"] === "server.started") resolve(Number(record["port"]));
-        }
+        else logs.push(record);
       }
     };
     child.stdout?.on("data", read);
     child.stderr?.on("data", (chunk: Buffer) => {
-      text += chunk.toString();
+      if (onLine === undefined) text += chunk.toString();
+      else onLine(chunk.toString());
     });
     void exited.then(({ code }) =>
       reject(

@@ -26,6 +26,10 @@ export interface RuntimeProgram {
   /** The handler, as in `app.handler`. */
   readonly handler: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Takes the output of the function, instead of `text`. */
+  readonly onText?: (text: string) => void;
+  /** The function's clock, which its deadlines follow. Default: this process's. */
+  readonly now?: () => number;
 }
 
 interface Waiting {
@@ -41,6 +45,7 @@ export class FunctionEnvironment {
   readonly #program: RuntimeProgram;
   readonly #api: Server;
   readonly #waiting: Waiting[] = [];
+  /** Events that the runtime has and has not started to answer. */
   readonly #running = new Map<string, Waiting>();
   #runtime: ChildProcess | undefined;
   /** The runtime, when it waits for an event. */
@@ -50,6 +55,7 @@ export class FunctionEnvironment {
   private constructor(program: RuntimeProgram) {
     this.#program = program;
     this.#api = createServer((incoming, outgoing) => this.#serve(incoming, outgoing));
+    this.#api.keepAliveTimeout = 0; // or it closes the connection on which the runtime sends an answer
   }
 
   static async start(program: RuntimeProgram): Promise<FunctionEnvironment> {
@@ -68,6 +74,11 @@ export class FunctionEnvironment {
     });
   }
 
+  /** Signals the runtime. An invocation that is running is answered as not whole, and the next one gets a new runtime. */
+  signal(name: NodeJS.Signals): void {
+    this.#runtime?.kill(name);
+  }
+
   async stop(): Promise<void> {
     this.#isOver = true;
     const runtime = this.#runtime;
@@ -81,7 +92,7 @@ export class FunctionEnvironment {
   }
 
   #spawn(): void {
-    const { runtime, folder, handler, env = {} } = this.#program;
+    const { runtime, folder, handler, env = {}, onText } = this.#program;
     const { port } = this.#api.address() as AddressInfo; // safe: it listens on a port
     const child = spawn(process.execPath, [runtime, handler], {
       cwd: folder,
@@ -103,9 +114,12 @@ export class FunctionEnvironment {
     this.#runtime = child;
     for (const stream of [child.stdout, child.stderr])
       stream?.on("data", (chunk: Buffer) => {
-        this.text += chunk.toString();
+        if (onText === undefined) this.text += chunk.toString();
+        else onText(chunk.toString());
       });
     child.once("exit", () => {
+      if (this.#runtime === child) this.#next = undefined;
+      this.#giveUp();
       if (!this.#isOver) this.#spawn();
     });
   }
@@ -113,11 +127,14 @@ export class FunctionEnvironment {
   #serve(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const path = incoming.url ?? "";
     if (path.endsWith("/invocation/next")) {
+      this.#giveUp(); // the answer has been lost if the runtime asks for another event
       this.#next = outgoing;
       this.#hand();
       return;
     }
     const [, id = ""] = /\/invocation\/([^/]+)\//.exec(path) ?? [];
+    const running = this.#running.get(id);
+    this.#running.delete(id);
     const chunks: Buffer[] = [];
     const times: number[] = [];
     incoming.on("data", (chunk: Buffer) => {
@@ -126,11 +143,16 @@ export class FunctionEnvironment {
     });
     incoming.on("end", () => outgoing.writeHead(202).end());
     incoming.on("error", () => undefined);
-    incoming.on("close", () => {
-      const running = this.#running.get(id);
+    incoming.on("close", () =>
+      running?.answered(invokedOf(incoming, Buffer.concat(chunks), running.givenMs, times)),
+    );
+  }
+
+  #giveUp(): void {
+    for (const [id, { answered }] of this.#running) {
       this.#running.delete(id);
-      running?.answered(invokedOf(incoming, Buffer.concat(chunks), running.givenMs, times));
-    });
+      answered(unanswered);
+    }
   }
 
   #hand(): void {
@@ -142,7 +164,7 @@ export class FunctionEnvironment {
     this.#next.writeHead(200, {
       "content-type": "application/json",
       "lambda-runtime-aws-request-id": id,
-      "lambda-runtime-deadline-ms": String(Date.now() + 30_000),
+      "lambda-runtime-deadline-ms": String((this.#program.now ?? Date.now)() + 30_000),
       "lambda-runtime-invoked-function-arn":
         "arn:aws:lambda:us-east-1:123456789012:function:streamed",
     });
@@ -150,6 +172,17 @@ export class FunctionEnvironment {
     this.#next = undefined;
   }
 }
+
+/** Result of an invocation whose runtime ended. */
+const unanswered: Invoked = {
+  headers: {},
+  prelude: {},
+  body: Buffer.alloc(0),
+  text: "",
+  chunksMs: [],
+  isWhole: false,
+  trailers: {},
+};
 
 function invokedOf(
   { headers, complete, trailers }: IncomingMessage,
