@@ -142,11 +142,19 @@ type Attribute = Readonly<Record<string, unknown>>;
 
 function bytesOf(item: Readonly<Record<string, Attribute>>): number {
   let bytes = 0;
-  for (const [name, { B: binary, ...other }] of Object.entries(item)) {
-    const value = binary === undefined ? String(Object.values(other)[0]) : String(binary);
-    bytes += name.length + Buffer.byteLength(value, binary === undefined ? "utf8" : "base64");
-  }
+  for (const [name, { B: binary, ...other }] of Object.entries(item))
+    bytes += name.length + (binary === undefined ? textBytes(other) : decodedBytes(binary));
   return bytes;
+}
+
+/** Lists and maps count about as many bytes as their JSON has. */
+function textBytes(attribute: Attribute): number {
+  const [value] = Object.values(attribute);
+  return Buffer.byteLength(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+function decodedBytes(binary: unknown): number {
+  return Buffer.byteLength(String(binary), "base64");
 }
 
 function chargeMessages(bill: Bill, { operation, input, output }: Answered): boolean {

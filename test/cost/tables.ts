@@ -1,5 +1,4 @@
 // The tables of docs/cost.md, from measured charges and list prices.
-import { mostMs as longestLookMs } from "../../src/app/schedules/schedules.ts";
 import { pollSeconds, sweepMs } from "../../src/hosts/container/workers.ts";
 import type { Bill } from "./meter.ts";
 import { dollarsOf, pricedAt, prices } from "./prices.ts";
@@ -67,19 +66,15 @@ function peerTable({ works, peers }: Measured): string {
 }
 
 const monthMs = 30 * 86_400_000;
-/** A look at a schedule waits between three quarters and the whole of the longest time. */
-const lookMs = longestLookMs * 0.875;
 
 function idleTable({ works: [small = []] }: Measured): string {
-  const named = (name: string) => small.find((work) => work.name === name) as Work; // safe: both are measured
-  const sweepUnits = named("idle").idle.readUnits;
-  const lookUnits = named("scheduled run").bill.readUnits / 2; // before and after it
-  const [polls, sweeps, looks] = [pollSeconds * 1_000, sweepMs, lookMs].map((ms) => monthMs / ms);
+  const measured = small.find(({ name }) => name === "idle") as Work; // safe: it is measured
+  const sweepUnits = measured.idle.readUnits;
+  const [polls, sweeps] = [pollSeconds * 1_000, sweepMs].map((ms) => monthMs / ms);
   const cost = (times = 0, perMillion: number) => (times * perMillion) / 1_000_000;
   const poll = cost(polls, prices.standard.dollars);
   const fifo = cost(polls, prices.fifo.dollars);
   const sweep = cost(sweeps, sweepUnits * prices.read.dollars);
-  const look = cost(looks, lookUnits * prices.read.dollars);
   const perMonth = (times = 0) => Math.round(times).toLocaleString("en-US");
   return tableOf(
     ["Part", "Times a month", "Units or requests each time", "Dollars a month"],
@@ -87,7 +82,6 @@ function idleTable({ works: [small = []] }: Measured): string {
       ["long polls of a standard queue", perMonth(polls), "1", dollars(poll)],
       ["long polls of a FIFO queue", perMonth(polls), "1", dollars(fifo)],
       ["sweeps of the outbox", perMonth(sweeps), shown(sweepUnits), dollars(sweep)],
-      ["looks at a schedule, for each", perMonth(looks), shown(lookUnits), dollars(look)],
       ["a server with events and jobs", "", "", dollars(poll + fifo + sweep)],
     ],
   );

@@ -2,10 +2,13 @@ import type { RequestLines } from "../../base/log/log-options.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { isStartedOnDemand } from "../../base/process/platform.ts";
+import type { RunCost } from "../../base/request/ambient.ts";
 import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./run-observer.ts";
 
 interface RunLinesOptions {
-  readonly requests: RequestLines | undefined;
+  readonly requests?: RequestLines | undefined;
+  /** Whether lines have the consumption of their run. Default `false`. */
+  readonly cost?: boolean | undefined;
   /** Clock for durations. Default: the machine's clock. */
   readonly clock?: Clock | undefined;
   readonly coldStart: ColdStart;
@@ -39,14 +42,16 @@ class RunLines implements RunObserver {
   readonly #requests: Exclude<RequestLines, false>;
   readonly #clock: Clock | undefined;
   readonly #coldStart: ColdStart;
+  readonly #leastCost: RunCost | undefined;
 
   constructor(
     requests: Exclude<RequestLines, false>,
-    { clock, coldStart }: Omit<RunLinesOptions, "requests">,
+    { clock, coldStart, cost }: Omit<RunLinesOptions, "requests">,
   ) {
     this.#requests = requests;
     this.#clock = clock;
     this.#coldStart = coldStart;
+    this.#leastCost = cost ? { readUnits: 0, writeUnits: 0, messageBytes: 0 } : undefined;
   }
 
   ended(run: ObservedRun, end: RunEnd): void {
@@ -62,7 +67,7 @@ class RunLines implements RunObserver {
     }
     const durationMs = this.#since(run.startMs);
     if (!this.#isWanted(durationMs, status >= 400 || isAborted)) return;
-    run.log.info("request.completed", {
+    const data = this.#withCost(run, {
       method: method?.slice(0, longestMethod),
       route: route?.slice(route.indexOf(" ") + 1),
       status,
@@ -72,6 +77,7 @@ class RunLines implements RunObserver {
       coldStart: isColdStart,
       aborted: isAborted || undefined,
     });
+    run.log.info("request.completed", data);
   }
 
   #task(
@@ -84,7 +90,7 @@ class RunLines implements RunObserver {
     // These runs did nothing, because another process does or did the work. At level info, each run
     // of a schedule would add such a line in every other process.
     const level = kind !== "run" && (isReplayed || outcome === "handed-back") ? "debug" : "info";
-    run.log[level](`${kind}.completed`, {
+    const data = this.#withCost(run, {
       event,
       channel,
       outcome,
@@ -94,6 +100,12 @@ class RunLines implements RunObserver {
       replayed: isReplayed,
       afterMs,
     });
+    run.log[level](`${kind}.completed`, data);
+  }
+
+  /** Without `log.cost`, the lines of a kind keep one shape. */
+  #withCost({ cost }: ObservedRun, data: Record<string, unknown>): Record<string, unknown> {
+    return this.#leastCost === undefined ? data : { ...data, ...(cost ?? this.#leastCost) };
   }
 
   #isWanted(durationMs: number, isFailed: boolean): boolean {

@@ -1,5 +1,6 @@
 import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
+import type { RunCost } from "../../base/request/ambient.ts";
 
 /** Observes the end of every run. Without an observer, the runtime does no work for this. */
 export interface RunObserver {
@@ -31,6 +32,8 @@ export interface ObservedRun {
   /** `undefined` without a registered tracer. */
   readonly spans: { ended(end: RunEnd): void } | undefined;
   readonly log: Logger;
+  /** `undefined` without `log.cost`, and until the first call of AWS. */
+  readonly cost?: RunCost | undefined;
 }
 
 export type RunEnd = RequestEnd | TaskEnd;

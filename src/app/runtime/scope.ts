@@ -132,6 +132,7 @@ export class RequestScope implements AmbientStore, ObservedRun {
   /** Present if the request asks which configuration was read. */
   reads: ExplainedReads | undefined = undefined;
   rates: HeldRates | undefined = undefined;
+  cost: AmbientStore["cost"] = undefined;
   /** Whether the route required authentication. Such a request may join the caller's trace. */
   isIdentified = false;
   /** Whether the system started the run: without a tenant, and not because of a request. */

@@ -215,7 +215,7 @@ function text(atMs: number) {
 }
 
 /** Minimum and maximum delay until the next check, in milliseconds. */
-export const [leastMs, mostMs] = [20, 60_000];
+const [leastMs, mostMs] = [20, 60_000];
 
 /** Runs schedules when they are due. Resolves once `stop` has aborted and no run is left. */
 export async function keepSchedules(

@@ -109,7 +109,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     // `spanEnds` comes last, because the log line of a run is written before its span ends.
     observer: observers(
       observers(
-        createRunLines({ requests: state.options.log?.requests, clock: options.clock, coldStart }),
+        createRunLines({ ...state.options.log, clock: options.clock, coldStart }),
         options.measuring?.observer?.(clock),
       ),
       observers(options.tenantsInFlight, tracing && spanEnds),

@@ -5,6 +5,7 @@ import type { AdaptedRuntime } from "../../app/server/runtime-options.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
+import type { ClientOptions } from "../clients/client-options.ts";
 import { openParameters } from "../clients/ssm.ts";
 import { accessDatabase } from "../light/light-database.ts";
 import { dynamoClaimStore } from "../stores/claim-store.ts";
@@ -23,18 +24,25 @@ export async function openAwsAdapters(
   isEarly = false,
 ): Promise<Adapters> {
   const { metrics, server } = runtime;
-  const { dynamodb, ssm, keyRing } = server.options;
+  const { dynamodb, log, ssm, keyRing } = server.options;
   const account = accountOf(variables);
   const measured = metrics && (await import("./measured-calls.ts")).measureCalls(metrics);
+  const counted = log?.cost ? (await import("./counted-costs.ts")).countCosts : undefined;
   const endpoint = dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
-  const place = { endpoint, ...account, measure: measured?.client };
-  const { database, rows: lean, load, close } = await accessDatabase(variables, place, isEarly);
+  const measure: ClientOptions["measure"] = (client) => {
+    measured?.client(client);
+    counted?.(client);
+  };
+  const place = { endpoint, ...account, measure };
+  // Calls without the SDK do not ask for the units that they consume.
+  const canBeEarly = isEarly && counted === undefined;
+  const { database, rows: lean, load, close } = await accessDatabase(variables, place, canBeEarly);
   const early = lean && measured ? measured.rows(lean) : lean;
   const parameters =
     ssm === undefined && keyRing === undefined
       ? undefined
       : await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account });
-  const messaging = lazyMessaging(runtime, variables, mode);
+  const messaging = lazyMessaging(runtime, variables, mode, counted);
   const { wall, databaseFor, databaseAcrossTenants, committing, sessions } = await openWall(
     runtime,
     { database, variables, isChecked: mode === "check" },
@@ -73,6 +81,7 @@ function lazyMessaging(
   runtime: Pick<AdaptedRuntime, "server" | "runs">,
   variables: Variables,
   mode: "create" | "check",
+  counted: ClientOptions["measure"],
 ): Adapters["messaging"] {
   const sqsEndpoint = endpointOf(variables, "SQS");
   const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
@@ -85,7 +94,7 @@ function lazyMessaging(
       import("../messaging/names.ts"),
     ]);
     const prefix = runtime.server.options.dynamodb?.prefix ?? "keelson";
-    return openMessaging(runtime, {
+    const messaging = await openMessaging(runtime, {
       registry: runtime.server.registry,
       ...accountOf(variables),
       ...{ sqsEndpoint, eventBridgeEndpoint },
@@ -93,6 +102,8 @@ function lazyMessaging(
       names: messagingNames(prefix, variables, isEmulated ? "send" : "off"),
       mode: isEmulated ? "create" : "check",
     });
+    if (counted !== undefined) messaging.clients.forEach(counted);
+    return messaging;
   });
 }
 

@@ -1,4 +1,4 @@
-import { isRecord, kind, type OptionCheck, oneOf } from "../errors/option-table.ts";
+import { flag, isRecord, kind, type OptionCheck, oneOf } from "../errors/option-table.ts";
 import type { LogLevel } from "./logger.ts";
 import type { PowertoolsLogger } from "./powertools-logger.ts";
 
@@ -24,6 +24,11 @@ export interface LogOptions {
   readonly powertools?: PowertoolsLogger;
   /** Selects what logs a line at its end. See `docs/messages.md#which-requests`. Default `true`. */
   readonly requests?: RequestLines;
+  /**
+   * Adds `readUnits`, `writeUnits` and `messageBytes` to these lines: the consumption of the run. Functions then
+   * load the SDK when they start. See `docs/cost.md#the-cost-of-each-run`. Default `false`.
+   */
+  readonly cost?: boolean;
 }
 
 const levels: readonly string[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
@@ -36,6 +41,7 @@ export const logChecks: Readonly<Record<keyof LogOptions, OptionCheck>> = {
     isRequestLines,
     'true, false, "failed" or { slowerThanMs }, 0 or more milliseconds',
   ),
+  cost: flag,
 };
 
 function isPath(value: unknown): boolean {

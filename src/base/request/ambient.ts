@@ -46,7 +46,16 @@ export interface AmbientStore {
     /** Active versions of projections, loaded when a projection first needs them. */
     readonly projections: { open(): Promise<ActiveVersions> };
   };
+  /** With `log.cost`: the consumption of the run so far. */
+  cost?: RunCost | undefined;
   projecting?: { readonly name: string; readonly version: number } | undefined;
+}
+
+/** Consumption of a run: DynamoDB's request units, and the bytes of sent events and messages. */
+export interface RunCost {
+  readUnits: number;
+  writeUnits: number;
+  messageBytes: number;
 }
 
 export interface ActiveVersions {
