@@ -9,7 +9,9 @@ export function dynamoLines(database: Database, TableName: string): LineStore {
   return {
     read: async (group) => {
       const item = await table.get(keyOf(group));
-      return item && numbersIn(item, "first", "next", "firstBy", "turn", "dueMs", "version");
+      if (item === undefined) return undefined;
+      const names = ["first", "next", "firstBy", "turn", "dueMs", "version"] as const;
+      return { ...item, ...numbersIn(item, ...names) };
     },
     change: async ({ group, read, line, tenantId, expiresAt, items }) => {
       const { first, next, firstBy, turn, dueMs } = line;
