@@ -171,11 +171,11 @@ test("the folder plan in AGENTS.md matches src/, in import order", async () => {
     path.splice(indent.length / 2 - 1, path.length, name);
     return path.join("/");
   });
-  // The wings and `config/` have no files of their own, and the rooms in `cli/` and `testing/` no lines of their own.
+  // The wings and `config/` have no files of their own, and the rooms in `cli/`, `infra/` and `testing/` no lines of their own.
   const parents = new Set(listed.map((folder) => folder.slice(0, folder.lastIndexOf("/"))));
   const inOrder = [...folders]
     .reverse()
-    .filter((folder) => folder !== "." && !/^tools\/(?:cli|testing)\//.test(folder));
+    .filter((folder) => folder !== "." && !/^tools\/(?:cli|infra|testing)\//.test(folder));
 
   expect(listed.filter((folder) => !parents.has(folder))).toEqual(inOrder);
   expect(listed.filter((folder) => !folder.includes("/")).sort()).toEqual(

@@ -82,7 +82,16 @@ const keyRing = parser({
     assert.equal(ring === undefined, keys === undefined);
     if (ring === undefined || keys === undefined) return;
     assert.ok(keys.keys.has(keys.active));
-    assert.deepEqual(parseKeyRingText(JSON.stringify(ring)), ring);
+    // Without other members, which may be too deep to be written.
+    const retiredKeys = Object.entries(ring.retired ?? {}).map(
+      ([name, { proof, until }]) => [name, { proof, until }] as const,
+    );
+    const known = {
+      active: ring.active,
+      keys: ring.keys,
+      retired: Object.fromEntries(retiredKeys),
+    };
+    assert.deepEqual(parseKeyRingText(JSON.stringify(known)), known);
     for (const key of keys.keys.values()) assert.equal(key.symmetricKeySize, 32);
     for (const { untilMs } of keys.retired?.values() ?? []) assert.ok(Number.isFinite(untilMs));
   },
