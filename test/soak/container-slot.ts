@@ -24,6 +24,19 @@ export async function startContainerSlot(parts: ProcessParts): Promise<Container
       if (!isEnding) parts.ended(`a container ended by itself: ${signal ?? `exit code ${code}`}`);
     });
   watch(running);
+  const replace = async (signal: "SIGTERM" | "SIGKILL") => {
+    isEnding = true;
+    running.child.kill(signal);
+    // A load balancer stops sending requests to a draining container.
+    isReady = signal === "SIGKILL";
+    await running.exited;
+    isReady = false;
+    running = await start(parts);
+    isEnding = false;
+    watch(running);
+    isReady = true;
+  };
+  let replacing = Promise.resolve();
   return {
     kind: "container",
     get isReady() {
@@ -31,19 +44,12 @@ export async function startContainerSlot(parts: ProcessParts): Promise<Container
     },
     send: (request: SoakRequest): Promise<SoakAnswer> =>
       sendToContainer(agent, running.port, request),
-    replace: async (signal) => {
-      isEnding = true;
-      running.child.kill(signal);
-      // A load balancer stops sending requests to a draining container.
-      isReady = signal === "SIGKILL";
-      await running.exited;
-      isReady = false;
-      running = await start(parts);
-      isEnding = false;
-      watch(running);
-      isReady = true;
+    replace: (signal) => {
+      replacing = replace(signal);
+      return replacing;
     },
     stop: async () => {
+      await replacing.catch(() => undefined);
       isEnding = true;
       signalGroup(running, "SIGKILL");
       await running.exited;

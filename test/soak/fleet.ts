@@ -26,11 +26,20 @@ export async function startFleet(
     readonly queues: readonly string[];
   },
 ): Promise<Fleet> {
+  const started: Pick<ContainerSlot, "stop">[] = [];
+  const kept = async <Slot extends Pick<ContainerSlot, "stop">>(starting: Promise<Slot>) => {
+    const slot = await starting.catch(async (error: unknown) => {
+      await Promise.all(started.map((one) => one.stop()));
+      throw error;
+    });
+    started.push(slot);
+    return slot;
+  };
   // One after the other: the first creates tables and queues.
-  const stable = await startContainerSlot(parts);
-  const container = await startContainerSlot(parts);
-  const stableFunction = await startFunctionSlot({ ...parts, ...more });
-  const otherFunction = await startFunctionSlot({ ...parts, ...more });
+  const stable = await kept(startContainerSlot(parts));
+  const container = await kept(startContainerSlot(parts));
+  const stableFunction = await kept(startFunctionSlot({ ...parts, ...more }));
+  const otherFunction = await kept(startFunctionSlot({ ...parts, ...more }));
   return {
     survivors: { "the container": stable, "the function": stableFunction },
     container,

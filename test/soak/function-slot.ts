@@ -35,13 +35,14 @@ export async function startFunctionSlot(parts: FunctionParts): Promise<FunctionS
     handler: "function.handler",
     env: { ...env, AWS_LAMBDA_FUNCTION_TIMEOUT: "30" },
     now: () => clock.now(),
-    onText: linesOf(onLine),
+    onLine,
   });
   const end = new AbortController();
   const work = Promise.all([
     ...queues.map((queue) => pollFor(environment, parts, queue, end.signal)),
     sweepFor(environment, end.signal),
   ]);
+  work.catch(() => undefined); // `stop` throws it
   return {
     kind: "function",
     send: (request) => sendToFunction(environment, request),
@@ -72,7 +73,10 @@ async function pollFor(
     const failed = new Set(batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
     for (const { messageId, receiptHandle: ReceiptHandle } of Records)
       if (!failed.has(messageId))
-        await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
+        // The receipt may have expired: the message is then received again.
+        await sqs
+          .send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }))
+          .catch(() => undefined);
   }
 }
 
@@ -82,13 +86,4 @@ async function sweepFor(environment: FunctionEnvironment, end: AbortSignal): Pro
     await environment.invoke(event);
     await sleep(sweepEveryMs, undefined, { signal: end }).catch(() => undefined);
   }
-}
-
-function linesOf(onLine: (line: string) => void): (text: string) => void {
-  let rest = "";
-  return (text) => {
-    const lines = (rest + text).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) onLine(line);
-  };
 }

@@ -107,6 +107,7 @@ async function soak(running: Running, say: (line: string) => void): Promise<void
   const whole = load(clients);
   const calm = new AbortController();
   const disturbing = disturb(running, calm.signal);
+  disturbing.catch(() => undefined); // it is awaited below
   await sleep(totalMs * (calmShare - warmShare));
   calm.abort();
   await sleep(totalMs * (1 - calmShare));
@@ -136,6 +137,7 @@ function load(clients: readonly Client[]) {
     ...clients.map((client) => client.run(end.signal, pauseMs)),
     reader?.read(end.signal, readerPauseMs),
   ]);
+  sending.catch(() => undefined); // `stop` throws it
   return {
     /** Resolves once each client has its last answer. */
     stop: async () => {

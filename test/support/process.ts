@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 
 /** A started server process of a test. */
 export interface StartedProcess {
@@ -16,7 +17,7 @@ export interface StartedProcess {
 /**
  * Starts a process in a separate group and waits until it logs `server.started`.
  *
- * @param onLine - takes each line of stdout, and the output on stderr, which are then not kept.
+ * @param onLine - takes each line of stdout and of stderr, which are then not kept.
  */
 export async function startProcess(
   command: string,
@@ -47,10 +48,11 @@ export async function startProcess(
       }
     };
     child.stdout?.on("data", read);
-    child.stderr?.on("data", (chunk: Buffer) => {
-      if (onLine === undefined) text += chunk.toString();
-      else onLine(chunk.toString());
-    });
+    if (onLine !== undefined) createInterface({ input: child.stderr }).on("line", onLine);
+    else
+      child.stderr.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+      });
     void exited.then(({ code }) =>
       reject(
         new Error(`it exited with ${code} before it started: ${text} ${JSON.stringify(logs)}`),

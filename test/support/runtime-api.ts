@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createInterface } from "node:readline";
 
 // Lambda's Runtime API on loopback, as far as a function needs it, and one environment of a function that talks to it. Lambda's
 // own emulator is not documented to stream.
@@ -26,8 +27,8 @@ export interface RuntimeProgram {
   /** The handler, as in `app.handler`. */
   readonly handler: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Takes the output of the function, instead of `text`. */
-  readonly onText?: (text: string) => void;
+  /** Takes each line of the function, instead of `text`. */
+  readonly onLine?: (line: string) => void;
   /** The function's clock, which its deadlines follow. Default: this process's. */
   readonly now?: () => number;
 }
@@ -92,7 +93,7 @@ export class FunctionEnvironment {
   }
 
   #spawn(): void {
-    const { runtime, folder, handler, env = {}, onText } = this.#program;
+    const { runtime, folder, handler, env = {}, onLine } = this.#program;
     const { port } = this.#api.address() as AddressInfo; // safe: it listens on a port
     const child = spawn(process.execPath, [runtime, handler], {
       cwd: folder,
@@ -112,11 +113,13 @@ export class FunctionEnvironment {
       },
     });
     this.#runtime = child;
-    for (const stream of [child.stdout, child.stderr])
-      stream?.on("data", (chunk: Buffer) => {
-        if (onText === undefined) this.text += chunk.toString();
-        else onText(chunk.toString());
-      });
+    for (const stream of [child.stdout, child.stderr]) {
+      if (onLine !== undefined) createInterface({ input: stream }).on("line", onLine);
+      else
+        stream.on("data", (chunk: Buffer) => {
+          this.text += chunk.toString();
+        });
+    }
     child.once("exit", () => {
       if (this.#runtime === child) this.#next = undefined;
       this.#giveUp();

@@ -88,7 +88,7 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
   };
 }
 
-/** Maximum number of keys. Beyond it, the key that has been idle longest starts over. */
+/** Maximum number of keys. Beyond it, the tenth that has been idle longest starts over. */
 const maxKeys = 10_000;
 
 /**

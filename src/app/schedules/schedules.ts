@@ -104,12 +104,14 @@ function createSchedule(
 
   const lookNow = async ({ deadlineMs, sinceMs }: LookOptions): Promise<Looked> => {
     const nowMs = clock.now();
-    const idleUntilMs = store.idleUntil.get(key.partition) ?? nowMs;
-    if (nowMs < idleUntilMs) return { kind: "idle", nextMs: idleUntilMs };
+    const dueMs = store.idleUntil.get(key.partition);
+    if (dueMs !== undefined && nowMs < dueMs) return { kind: "idle", nextMs: dueMs };
     const found = await store.read(key);
     let record = found;
     if (record === undefined) {
-      record = { lastMs: await variant.sinceMs(sinceMs ?? nowMs) };
+      // If the record was deleted since this process read it, the time that is due still counts.
+      const firstMs = dueMs === undefined ? nowMs : dueMs - 1;
+      record = { lastMs: await variant.sinceMs(sinceMs ?? firstMs) };
       await store.add(key, record.lastMs);
     }
     const step = scheduleStep(record, { nowMs, missed, lastFire: () => times.last(nowMs) });

@@ -27,7 +27,7 @@ export function measureCalls(metrics: Metrics) {
           },
         { step: "initialize", priority: "high", name: "keelsonMetrics" },
       ),
-    /** Measures successful calls. The SDK repeats failed calls, and `client` measures those. */
+    /** Measures successful calls and failed conditions. The SDK repeats other failed calls, and `client` measures those. */
     rows: (rows: EarlyRows): EarlyRows => ({
       read: async (tableName, call) => {
         const startMs = performance.now();

@@ -29,7 +29,9 @@ export function createLeanRows(
   const post = (headers: Record<string, string>, body: string): Promise<LeanAnswer> =>
     new Promise((resolve, reject) => {
       const request = http.request(endpoint, { method: "POST", agent, headers });
-      const timer = setTimeout(() => request.destroy(new Error("no answer in time")), timeoutMs);
+      // After the next look at the socket: an answer may have arrived while the process stood still.
+      const giveUp = () => setImmediate(() => request.destroy(new Error("no answer in time")));
+      const timer = setTimeout(giveUp, timeoutMs);
       const chunks: Buffer[] = [];
       request.on("response", (response) => {
         response.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -96,12 +98,12 @@ function isWhole({ headers }: IncomingMessage, bytes: Buffer): boolean {
 }
 
 function putOf({ status, bytes }: LeanAnswer): { readonly refusal?: Error } {
-  if (status === 200) return {};
   // Safe: any other form throws.
   const { __type, Item } = JSON.parse(bytes.toString()) as {
     readonly __type: string;
     readonly Item?: Readonly<Record<string, AttributeValue>>;
   };
+  if (status === 200) return {};
   const name = "ConditionalCheckFailedException";
   if (!__type.endsWith(`#${name}`)) throw new Error(__type);
   const found = Item && { Item: receivedItem(Item) };

@@ -31,5 +31,5 @@ test.each([
   const stored = { id: "key_1", tenantId: "acme", roles: ["reader"], endsMs: 5 };
   const find = (row: object) => storeOf(async () => ({ Item: row })).find("hash");
   expect(await find({ ...stored, pk: "p" })).toEqual(stored);
-  await expect(find({ ...stored, [name]: value })).rejects.toThrow("has another form");
+  await expect(find({ ...stored, [name]: value })).rejects.toThrow("is not in a form");
 });

@@ -11,7 +11,7 @@ import {
   secretPartition,
 } from "../../parts/api-keys/api-key.ts";
 import { marshalled } from "./claim-store.ts";
-import { tableOf, transact } from "./table.ts";
+import { numberIn, tableOf, transact } from "./table.ts";
 
 const secretKey = (hash: string) => ({ pk: `${secretPartition}${hash}`, sk: "secret" });
 const partitionOf = (tenantId: string) => `${keyPartition}${tenantId}`;
@@ -115,12 +115,12 @@ interface StoredKey {
   readonly formerHash?: string;
 }
 
-/** A row that was changed by hand must never become a caller without a tenant, or without an end. */
+/** A row that was changed by hand must never yield a caller without a tenant, or a key that never ends. */
 function ownerOf({ id, tenantId, roles, endsMs }: Readonly<Record<string, unknown>>): SecretOwner {
   const isWhole = isIdentifier(id) && isIdentifier(tenantId) && isNames(roles);
-  if (isWhole && (endsMs === undefined || typeof endsMs === "number"))
-    return { id, tenantId, roles, endsMs };
-  throw new Error(`the row of the API key ${quoted(id)} has another form than keelson writes`);
+  const until = endsMs === undefined ? undefined : numberIn(endsMs);
+  if (isWhole && !Number.isNaN(until)) return { id, tenantId, roles, endsMs: until };
+  throw new Error(`the row of the API key ${quoted(id)} is not in a form that keelson writes`);
 }
 
 function isNames(roles: unknown): roles is readonly string[] {

@@ -7,7 +7,7 @@ import { tableOf } from "./table.ts";
 export type Place = Pick<OutboxRow, "shard" | "sort">;
 
 const { maxBytes } = serviceSizes.dynamodbText;
-/** More than the largest message has, also once services take larger ones. */
+/** More than the largest message has, even if services accept larger ones. */
 const mostParts = 50;
 
 interface PartKey {

@@ -79,8 +79,8 @@ function listedOf(item: Readonly<Record<string, unknown>>): ListedRate {
     text: partition,
     tenantId,
     startMs: Date.parse(sk),
-    taken,
-    number,
+    taken: numberIn(taken),
+    number: numberIn(number),
     rowKey: { pk, sk },
   };
 }

@@ -99,7 +99,7 @@ function changeOf({ version }: SlotRow, { holder, ended, expiresAt }: Added) {
   };
 }
 
-/** @throws Error for a row that was changed by hand, whose holders cannot be told. */
+/** @throws Error for a row that was changed by hand, whose holders cannot be determined. */
 function rowOf(item: Readonly<Record<string, unknown>>): SlotRow {
   const { version } = numbersIn(item, "version");
   const { holders } = item;

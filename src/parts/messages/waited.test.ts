@@ -29,6 +29,12 @@ test("a later member of another sender never replaces how a message has waited",
   }
 });
 
+test("a first member of another sender may hold any text, and characters that SQS refuses stay escaped", () => {
+  const body = '{"waited":{"a":"},"},"id":"b1","text":"\\ufffe and \\uffff"}';
+  const sent = waitingText(body, waited);
+  expect(sent).toBe(`{"waited":${JSON.stringify(waited)},"id":"b1","text":"\\ufffe and \\uffff"}`);
+});
+
 test("an untried message keeps everything but its attempts", () => {
   const body = '{"jobId":"j1","payload":{"attempts":9,"waited":{"times":9,"attempts":9}}}';
   const full = { times: 2, attempts: 4, sinceMs: 1_700_000_000_000, position: 3, turn: 9 };

@@ -50,10 +50,18 @@ function countOf(value: unknown): number {
  */
 export function waitingText(text: string, waited: Waited): string {
   const start = `{"waited":${JSON.stringify(waited)},`;
-  const kept = start + text.replace(/^\s*\{\s*/, "").replace(/^"waited":\{[^{}]*\},/, "");
+  const kept =
+    start + text.replace(/^\s*\{\s*/, "").replace(/^"waited":\{(?:"\w+":-?\d+,?)*\},/, "");
   const { waited: read, ...content } = JSON.parse(kept) as Fields; // safe: it was read before
   const isRead = JSON.stringify(read) === JSON.stringify(waited);
-  return isRead ? kept : start + JSON.stringify(content).slice(1);
+  return isRead ? kept : start + sendable(JSON.stringify(content)).slice(1);
+}
+
+/** SQS refuses these two characters, but not their escape sequences. */
+function sendable(json: string): string {
+  return json.replace(/[\uFFFE\uFFFF]/g, (character) =>
+    character === "\uFFFE" ? "\\ufffe" : "\\uffff",
+  );
 }
 
 /** Returns a message with no attempts so far. The rest stays byte for byte. */

@@ -56,7 +56,7 @@ test.each([
   '{"status":201,"headers":{},"body":{}}',
   '{"status":201,"headers":{},"bytes":7}',
 ])("%s is not a stored answer", async (text) => {
-  await expect(decodeAnswer(Buffer.from(`\0${text}`))).rejects.toThrow("has another form");
+  await expect(decodeAnswer(Buffer.from(`\0${text}`))).rejects.toThrow("is not in a form");
 });
 
 test("a stored answer yields its known members only, whatever else the record has", async () => {

@@ -88,7 +88,7 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
     text = await promisify(gunzip)(text);
   }
   const read: unknown = JSON.parse(Buffer.from(text).toString("utf8"));
-  if (!isStored(read)) throw new Error("the stored answer has another form than keelson writes");
+  if (!isStored(read)) throw new Error("the stored answer is not in a form that keelson writes");
   const { status, headers, bytes } = read;
   const body = bytes === undefined ? read.body : Buffer.from(bytes, "base64");
   return { status, headers, cookies: [], body };

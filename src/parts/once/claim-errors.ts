@@ -1,19 +1,19 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { type ClaimKey, keyText } from "./claim.ts";
 
-/** Times that a claim may count as free, one after the other, although it could not be taken. */
+/** How many times in a row a claim may count as free, although it could not be taken. */
 const maxFrees = 10;
 
 /**
- * The store refuses to take what `judge` calls free only for a row that something else has written,
- * for example with a status that keelson does not know.
+ * The store refuses to take what `judge` calls free while a transaction checks it, and for a row
+ * that something else has written, for example with a status that keelson does not know.
  *
  * @throws Error after ten times, instead of asking the store forever.
  */
 export function assertTakable(key: ClaimKey, frees: number): void {
   if (frees <= maxFrees) return;
-  const problem = `the claim ${keyText(key)} is free, and cannot be taken`;
-  throw new Error(`${problem}: its row has another form than keelson writes; delete the row`);
+  const problem = `the claim ${keyText(key)} is free, and could not be taken ${frees} times`;
+  throw new Error(`${problem}; if that lasts, its row is not in a form that keelson writes`);
 }
 
 export function keyReused(): FrameworkError {

@@ -191,6 +191,7 @@ test("a free claim that the store never gives is an error after ten attempts", a
   // A status that neither keelson nor Powertools writes.
   const odd = { ...takenClaim("o0", 0), leaseUntilMs: 0 };
   let takes = 0;
+  const waits: number[] = [];
   const claims = createClaims({
     // Safe: taking asks for nothing else.
     store: {
@@ -200,9 +201,16 @@ test("a free claim that the store never gives is an error after ten attempts", a
       },
     } as never,
     clock: { now: () => 1_700_000_000_000 },
+    schedule: {
+      ...timersOf(new World(), { isAlive: true, name: "p" }, async () => "fine"),
+      wait: async (ms) => void waits.push(ms),
+    },
   });
   await expect(claims.take(key, { waitMs: 0, stop: [] })).rejects.toThrow(
-    `the claim ${text} is free, and cannot be taken`,
+    `the claim ${text} is free, and could not be taken 11 times`,
   );
   expect(takes).toBe(12);
+  // A transaction that checks the claim has time to end.
+  expect(waits).toHaveLength(10);
+  expect(Math.min(...waits)).toBeGreaterThan(0);
 });

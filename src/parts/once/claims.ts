@@ -219,8 +219,8 @@ class Taking {
   }
 
   async taken(): Promise<Taken> {
-    const { clock, store } = this.#parts;
-    const { adopt } = this.#options;
+    const { clock, schedule, store } = this.#parts;
+    const { adopt, stop } = this.#options;
     let found = await this.#put(this.#startMs);
     for (let frees = 0; ; frees = found.kind === "free" ? frees + 1 : 0) {
       switch (found.kind) {
@@ -242,6 +242,8 @@ class Taking {
         case "free":
           assertTakable(this.#key, frees);
           this.#inherit(found.record);
+          // A transaction that checks the claim may refuse to have it taken until it has ended.
+          await (frees > 0 ? schedule.wait(this.#pollMs(shortestPollMs), stop) : undefined);
           found = await this.#put(clock.now());
       }
     }
@@ -281,14 +283,18 @@ class Taking {
     const leftMs = this.#endMs - clock.now();
     if (leftMs <= 0 || stop.some(({ aborted }) => aborted)) return false;
     this.#hasWaited = true;
-    await schedule.wait(Math.min(leftMs, this.#pauseMs * (0.5 + schedule.random())), stop);
+    await schedule.wait(Math.min(leftMs, this.#pollMs(this.#pauseMs)), stop);
     this.#pauseMs = Math.min(longestPollMs, this.#pauseMs * 1.5);
     return true;
   }
 
+  #pollMs(pauseMs: number): number {
+    return pauseMs * (0.5 + this.#parts.schedule.random());
+  }
+
   #inherit(record: ClaimRecord | undefined): void {
-    if (this.#options.hasGeneration)
-      this.#generation = record?.status === "INPROGRESS" ? record.generation : this.#owner;
+    if (record?.status === "INPROGRESS") this.#generation = record.generation;
+    else if (this.#options.hasGeneration) this.#generation = this.#owner;
   }
 
   #taking(): TakeOptions & { readonly generation: string | undefined } {

@@ -532,6 +532,16 @@ describe("a write by this process", () => {
     expect(await read(limit)).toBe(3);
   });
 
+  test("replaces a row that was written by hand with a version that JavaScript cannot hold", async () => {
+    const { cached, put, read } = start();
+    const large = (2n ** 60n) as unknown as number; // safe: as DynamoDB's client reads it
+    put(tenantPartition("acme"), limit, 5, large);
+    expect(await read(limit)).toBe(5);
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 6, version: 1 });
+
+    expect(await read(limit)).toBe(6);
+  });
+
   test("survives a refresh that began before it, even if a test puts a lower version", async () => {
     const { cached, calls, put, read, state } = start();
     put(tenantPartition("acme"), limit, 5, 5);

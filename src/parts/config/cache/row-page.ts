@@ -1,4 +1,4 @@
-import { type ConfigRow, isCurrent, type RowAddress } from "../read/rows.ts";
+import { type ConfigRow, isCurrent, isVersion, type RowAddress } from "../read/rows.ts";
 
 interface Known {
   readonly row: ConfigRow | undefined;
@@ -114,9 +114,14 @@ function supersedes(
 ): boolean {
   if (known.overtook === flight) return false;
   if (known.row === undefined) return true;
-  if (row !== undefined && !(row.version < known.row.version)) return true;
+  if (row !== undefined && !isOlder(row, known.row)) return true;
   if (known.sinceMs + replicaLagMs > flight.askedMs) return false;
   return row === undefined || isExpired(known.row, nowMs);
+}
+
+/** No row is older than one that something else has written without a valid version. */
+function isOlder(row: ConfigRow, known: ConfigRow): boolean {
+  return isVersion(known.version) && row.version < known.version;
 }
 
 function isExpired(row: ConfigRow, nowMs: number): boolean {
@@ -131,8 +136,8 @@ export function note(
   isUnchecked: boolean,
 ): void {
   const known = page.rows.get(key)?.row;
-  const isOlder = known !== undefined && row.version < known.version && !isExpired(known, nowMs);
-  if (isOlder && !isUnchecked) return;
+  const isLate = known !== undefined && isOlder(row, known) && !isExpired(known, nowMs);
+  if (isLate && !isUnchecked) return;
   page.rows.set(key, { row, sinceMs: nowMs, overtook: page.flight });
   page.stamp += 1;
 }

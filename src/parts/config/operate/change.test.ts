@@ -383,7 +383,7 @@ test("explains a row without metadata and a computed function that throws a non-
   });
 });
 
-test("an explanation shows a row that was written by hand, with any number, as JSON has it", async () => {
+test("a row that was written by hand, with any number, is explained as valid JSON", async () => {
   const { rows, store } = memory();
   const ctx = context(admin, store);
   const large = 2n ** 60n; // as DynamoDB's client reads it
@@ -394,6 +394,11 @@ test("an explanation shows a row that was written by hand, with any number, as J
   expect(await explained({ value: large, version: large, expiresAt: large })).toMatchObject({
     ...{ isSet: true, active: false, value: 2 ** 60, version: 2 ** 60 },
     expiresAt: String(large),
+  });
+  const wins = await explained({ value: 5, version: large, reason: large });
+  expect(wins).toMatchObject({ isSet: true, active: true, value: 5, version: 2 ** 60 });
+  expect(JSON.parse(JSON.stringify(await explainKey(ctx, handle(limit))))).toMatchObject({
+    version: 2 ** 60,
   });
   expect(await explained({ value: 5, version: 1, expiresAt: {} })).toMatchObject({
     ...{ isSet: false, note: "it has expired", expiresAt: "an object" },

@@ -108,7 +108,9 @@ function rowCandidate(
   nowMs: number,
 ): Candidate {
   if (row === undefined) return { facts: { source, isSet: false } };
-  const { version, updatedAt, updatedBy, reason, deleted, [formerPlace]: place } = row;
+  const shown = plain({ ...row, value: isSealed(row.value) ? undefined : row.value });
+  const { version, updatedAt, updatedBy, reason, deleted } = shown;
+  const { [formerPlace]: place } = row;
   const expiresAt = row.expiresAt === undefined ? undefined : isoTime(row);
   const formerKey = place?.key;
   const facts = {
@@ -125,7 +127,7 @@ function rowCandidate(
     const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
     return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
   }
-  return candidate({ ...facts, isSet: true, value: row.value }, (note) =>
+  return candidate({ ...facts, isSet: true, value: shown.value }, (note) =>
     suppliedBy(definition, { rows: [{ source, row: opened }], override: undefined }, note),
   );
 }
@@ -170,19 +172,18 @@ function level(
   { facts, note }: Candidate,
   active: boolean,
 ): ConfigLevel {
-  const { source, isSet, ...given } = facts;
-  const { value, ...stored } = plain(given);
+  const { source, isSet, value, ...stored } = facts;
   return {
     source,
     isSet,
     active,
-    ...(encrypted || value === undefined || isSealed(given.value) ? {} : { value }),
+    ...(encrypted || value === undefined ? {} : { value }),
     ...stored,
     ...defined({ note }),
   };
 }
 
-/** DynamoDB's client reads a number that JavaScript cannot hold as a bigint, which JSON has not. */
+/** DynamoDB's client reads numbers above 2^53 as bigints, which JSON does not have. */
 function plain<Found>(found: Found): Found {
   const text = JSON.stringify(found, (_name, value: unknown) =>
     typeof value === "bigint" ? Number(value) : value,

@@ -154,7 +154,7 @@ async function slotRows(
   return rows.flat().flatMap(({ place: { handler, limit, tenantId }, row: { holders } }) => {
     if (holders.length === 0 || (tenant !== undefined && tenantId !== tenant)) return [];
     const sinceMs = Math.min(...holders.map((holder) => holder.sinceMs));
-    const since = new Date(sinceMs).toISOString();
+    const since = Number.isFinite(sinceMs) ? new Date(sinceMs).toISOString() : undefined;
     const found = { limit: `${handler} ${limit}`, kind: "concurrency", tenantId };
     return [{ ...found, taken: holders.length, since }];
   });

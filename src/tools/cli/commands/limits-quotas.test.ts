@@ -2,8 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { PutItemCommand, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { expect, test } from "vitest";
 import type { Server } from "../../../app/server/server.ts";
+import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import { startTestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
 
@@ -81,6 +83,20 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
     const facts = { quota: "files.storage", before: 12, used: 10, reason: "restored a backup" };
     const [line] = complained.filter((one) => one.includes("quota.corrected"));
     expect(JSON.parse(String(line))).toMatchObject({ level: "info", tenantId: "acme", ...facts });
+    // Even if something else has changed the row, so that it cannot be read.
+    const database = await openDatabase({
+      endpoint: app.env["AWS_ENDPOINT_URL"],
+      region: "us-east-1",
+      credentials: { accessKeyId: "a", secretAccessKey: "s" },
+    });
+    const { Items = [] } = await database.send(new ScanCommand({ TableName: "keelson-once" }));
+    const item = Items.find(({ sk }) => sk?.S?.startsWith("files.storage#"));
+    await database.send(
+      new PutItemCommand({ TableName: "keelson-once", Item: { ...item, used: { S: "many" } } }),
+    );
+    database.destroy();
+    expect(await correct("files.storage", "10", ...reason)).toEqual([storage]);
+
     for (const [args, problem] of [
       [["files.storag", "1", ...reason], "it declares files.storage, files.daily"],
       [["files.storage", "1.5", ...reason], 'the usage is "1.5"; use a whole number from 0'],

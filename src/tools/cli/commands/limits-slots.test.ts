@@ -2,8 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { PutItemCommand, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { expect, test } from "vitest";
 import type { Server } from "../../../app/server/server.ts";
+import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import { startTestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
 
@@ -54,6 +56,22 @@ test("shows the slots that runs hold, until they end", async () => {
     await expect.poll(() => limits("show", path, "acme", "--json")).toEqual([ofTenant]);
     await expect.poll(() => limits("list", path, "--json")).toHaveLength(2);
     expect(await limits("show", path, "globex", "--json")).toEqual([]);
+    // A slot that something else has changed has no time.
+    const database = await openDatabase({
+      endpoint: app.env["AWS_ENDPOINT_URL"],
+      region: "us-east-1",
+      credentials: { accessKeyId: "a", secretAccessKey: "s" },
+    });
+    const TableName = "keelson-once";
+    const { Items = [] } = await database.send(new ScanCommand({ TableName }));
+    for (const Item of Items.filter(({ holders }) => holders?.M)) {
+      for (const { M } of Object.values(Item["holders"]?.M ?? {})) if (M) M["since"] = { S: "now" };
+      await database.send(new PutItemCommand({ TableName, Item }));
+    }
+    database.destroy();
+    expect(await limits("show", path, "acme", "--json")).toEqual([
+      { ...ofTenant, since: undefined },
+    ]);
     held.resolve();
     await running;
     expect(await limits("list", path, "--json")).toEqual([]);

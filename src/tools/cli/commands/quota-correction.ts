@@ -34,7 +34,11 @@ export async function correctQuota(
     options,
     signal: new AbortController().signal,
     work: async (ctx) => {
-      const { used: before } = await handle.get(ctx);
+      // A row that cannot be read is one to correct.
+      const before = await handle.get(ctx).then(
+        (quota) => quota.used,
+        () => undefined,
+      );
       await handle.set(ctx, used);
       return before;
     },
