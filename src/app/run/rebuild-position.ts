@@ -29,8 +29,10 @@ export function createPosition(
     return { tenant, after: tenant === begun.tenant ? begun.after : "" };
   });
   const progress = new Map<string, Progress>();
-  const lost = new Set(begun.lost);
-  let state = begun;
+  const { lost: lostBefore, ...start } = begun;
+  // Later tenants are replayed from their start, which tries their failed events again.
+  const lost = new Set(lostBefore?.filter((tenant) => tenant <= begun.tenant));
+  let state: RebuildState = start;
   let ended = 0;
   let saving: Promise<void> = Promise.resolve();
 

@@ -29,8 +29,10 @@ async function rebuildTelling(of: Counted): Promise<Rebuilt & { told: UncountedE
 
 const versionsOf = ({ active }: Counted) =>
   Object.fromEntries([...active].map(([tenant, { version }]) => [tenant, version]));
-const saveLost = (of: Counted, lost: readonly string[]) => {
-  const begun = { version: 2, startedMs: of.world.nowMs, tenant: "", after: "", replayed: 0 };
+/** Saves a position past the last of the tenants, whose last replayed event is `after`. */
+const saveLost = (of: Counted, lost: readonly string[], after: string) => {
+  const tenant = lost.toSorted().at(-1) ?? "";
+  const begun = { version: 2, startedMs: of.world.nowMs, tenant, after, replayed: 0 };
   of.positions.set("all", { ...begun, lost });
 };
 
@@ -114,10 +116,37 @@ describe("a rebuild that cannot count an event", () => {
   test("remembers its tenant when it resumes", async () => {
     const shelf = failing();
     shelf.active.set("all", one);
-    for (const tenant of ["a", "b", "c"]) shelf.keep(tenant, tenant === "b" ? 601 : 1);
-    saveLost(shelf, ["c"]);
-    expect(await rebuildTelling(shelf)).toMatchObject({ replayed: 2, lost: ["c", "b"] });
-    expect(versionsOf(shelf)).toEqual({ all: 2, b: 1, c: 1 });
+    const after = shelf.keep("a", 602);
+    for (const tenant of ["b", "c"]) shelf.keep(tenant, tenant === "b" ? 601 : 1);
+    saveLost(shelf, ["a"], after);
+    expect(await rebuildTelling(shelf)).toMatchObject({ replayed: 1, lost: ["a", "b"] });
+    expect(versionsOf(shelf)).toEqual({ all: 2, a: 1, b: 1 });
+  });
+
+  test("switches a tenant that it replays from its start when it resumes", async () => {
+    const failed = Promise.withResolvers<void>();
+    const stop = new AbortController();
+    let fails = true;
+    const shelf = startCounted(async (_ctx, { tenantId }) => {
+      if (tenantId === "b" && fails) throw disliked;
+      await failed.promise;
+      return [];
+    });
+    shelf.active.set("all", one);
+    for (const n of [1, 2]) shelf.keep("a", n);
+    shelf.keep("b", 3);
+    const tell = () => {
+      stop.abort(disliked);
+      failed.resolve();
+    };
+    const { runtime, projection } = shelf;
+    const stopped = rebuild(runtime, { projection, tell, signal: stop.signal });
+    await expect(stopped).rejects.toBe(disliked);
+    expect(shelf.positions.get("all")).toMatchObject({ tenant: "a", replayed: 1, lost: ["b"] });
+    fails = false;
+    const { told, ...rebuilt } = await rebuildTelling(shelf);
+    expect([rebuilt, told]).toEqual([{ replayed: 3, hasSwitched: true }, []]);
+    expect(versionsOf(shelf)).toEqual({ all: 2 });
   });
 
   test("fails with the event's error if that cannot be saved, and retries the event", async () => {
@@ -137,14 +166,14 @@ describe("a rebuild that cannot count an event", () => {
   test("gives up when more than a thousand tenants have such events", async () => {
     const tenants = Array.from({ length: 999 }, (_, n) => `t${n}`);
     const shelf = failing();
-    for (const tenant of ["a", "b"]) shelf.keep(tenant, 601);
-    saveLost(shelf, tenants);
+    for (const tenant of ["x", "y"]) shelf.keep(tenant, 601);
+    saveLost(shelf, tenants, "");
     const gaveUp = await rebuildTelling(shelf).catch((error: unknown) => error);
     expect(gaveUp).toBeInstanceOf(Error);
     const what = `events of more than 1000 tenants cannot be counted by ${countedName}`;
     const message = `${what}, so that it has not switched: ${disliked.message}`;
     expect(gaveUp).toMatchObject({ message, cause: disliked });
-    expect(shelf.saved.at(-1)?.lost?.slice(0, 1_000)).toEqual([...tenants, "a"]);
+    expect(shelf.saved.at(-1)?.lost?.slice(0, 1_000)).toEqual([...tenants, "x"]);
     expect(shelf.active.size).toBe(0);
   });
 

@@ -425,9 +425,9 @@ describe("rebuilding", () => {
   test("remembers skipped tenants when interrupted, and stops when the store fails rather than an event", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     for (const [tenant, n] of [
-      ["a", 1],
       ["b", 666],
       ["c", 2],
+      ["d", 1],
     ] as const) {
       await shelf.change(one.runtime, tenant, n);
       if (n < 666)
@@ -468,12 +468,12 @@ describe("rebuilding", () => {
 
   test("gives up when too many tenants are skipped for their events to be the cause", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
-    await shelf.change(runtime, "a", 666);
-    await shelf.change(runtime, "b", 667);
+    await shelf.change(runtime, "x", 666);
+    await shelf.change(runtime, "y", 667);
     const store = await (await runtime.adapters.open()).projections.open();
     const lost = Array.from({ length: 1_000 }, (_, n) => `t${n}`);
     await store.saveRebuild(`page.usage-${world}`, undefined, {
-      ...{ version: 1, startedMs: shelf.app.clock.now(), tenant: "", after: "", replayed: 0 },
+      ...{ version: 1, startedMs: shelf.app.clock.now(), tenant: "t999", after: "", replayed: 0 },
       lost,
     });
     await expect(shelf.rebuildAt(runtime)).rejects.toThrow(
