@@ -166,15 +166,18 @@ describe("a rebuild that cannot count an event", () => {
   test("gives up when more than a thousand tenants have such events", async () => {
     const tenants = Array.from({ length: 999 }, (_, n) => `t${n}`);
     const shelf = failing();
-    for (const tenant of ["x", "y"]) shelf.keep(tenant, 601);
+    for (const tenant of ["x", "y"]) for (const n of [601, 602]) shelf.keep(tenant, n);
     saveLost(shelf, tenants, "");
-    const gaveUp = await rebuildTelling(shelf).catch((error: unknown) => error);
-    expect(gaveUp).toBeInstanceOf(Error);
     const what = `events of more than 1000 tenants cannot be counted by ${countedName}`;
     const message = `${what}, so that it has not switched: ${disliked.message}`;
-    expect(gaveUp).toMatchObject({ message, cause: disliked });
-    expect(shelf.saved.at(-1)?.lost?.slice(0, 1_000)).toEqual([...tenants, "x"]);
-    expect(shelf.active.size).toBe(0);
+    // The second call resumes before the event with which the first one gave up.
+    for (const call of ["first", "second"]) {
+      const gaveUp = await rebuildTelling(shelf).catch((error: unknown) => error);
+      expect(gaveUp, call).toBeInstanceOf(Error);
+      expect(gaveUp).toMatchObject({ message, cause: disliked });
+      expect(shelf.saved.at(-1)).toMatchObject({ tenant: "x", lost: [...tenants, "x"] });
+      expect(shelf.active.size).toBe(0);
+    }
   });
 
   const misfit = "the payload of counted.added e-1 does not fit its schema any more";

@@ -109,9 +109,11 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
         (error: unknown) => ({ error }),
       );
       unnoted += 1;
+      // Before `reach`, so that no position is saved past the event and the next call fails too.
+      if (failure !== undefined && !position.lost.has(tenant) && position.lost.size >= mostLost)
+        throw tooManyLost(name, failure.error);
       position.reach(tenant, row.sort, failure === undefined);
       if (failure !== undefined) {
-        if (position.lost.size > mostLost) throw tooManyLost(name, failure.error);
         // If saving fails too, the cause is the store, and the next call retries the event.
         await position.save().catch(() => {
           throw failure.error;
