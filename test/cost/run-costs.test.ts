@@ -121,7 +121,7 @@ const unitsOf = ({ readUnits, writeUnits, messageBytes }: Bill) => ({
   messageBytes,
 });
 
-test("a tenant's lines add up to the charges of its work, and not of another tenant's", async () => {
+test("a tenant's lines add up to the charges of its work, and include nothing of another tenant's", async () => {
   const app = await startCharged(true);
   try {
     await app.settled();

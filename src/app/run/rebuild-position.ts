@@ -14,8 +14,8 @@ interface Progress {
 
 /**
  * Position of a rebuild that replays several tenants at the same time: the place of the first
- * tenant that has not ended, in the order of the tenants: a call that resumes there replays the
- * later ones again, whose marks keep their events from counting twice.
+ * tenant that has not ended, in the order of the tenants. A call that resumes there replays the
+ * later ones again; marks keep their events from counting twice.
  *
  * @param tenants - those that are left, in order.
  * @param write - writes a position. Its calls never overlap.

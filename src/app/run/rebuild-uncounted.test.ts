@@ -72,7 +72,8 @@ describe("a rebuild that cannot count an event", () => {
     for (let n = 501; n <= 600; n += 1) shelf.keep("a", n);
     await rebuildTelling(shelf);
     const saved = shelf.saved.map(({ tenant, replayed, lost }) => [tenant, replayed, lost]);
-    // `b` is replayed at the same time, but the position is behind its events only once `a` has ended.
+    // `b` is replayed at the same time, but the position is past its events only once `a` has
+    // ended.
     expect(saved.length).toBe(5);
     expect(saved.filter(([tenant, replayed]) => tenant === "b" && replayed !== 99)).toEqual([]);
     expect([saved[0], saved.at(-1)]).toEqual([

@@ -124,7 +124,7 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
     position.end(tenant);
     await position.save();
   };
-  // All stop with the first error, and none goes on behind the caller's back.
+  // The first error stops all of them, and no replay continues after this call has rejected.
   await inPool(position.places, tenantsAtOnce, (place) =>
     replayTenant(place).catch((error: unknown) => failed.abort(error)),
   );

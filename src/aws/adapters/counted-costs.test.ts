@@ -12,7 +12,7 @@ import { countCosts } from "./counted-costs.ts";
 
 const account = { region: "us-east-1", credentials: { accessKeyId: "a", secretAccessKey: "s" } };
 
-/** A client whose calls `answer` takes the place of. */
+/** A client whose calls are answered by `answer`. */
 function clientOf<Client extends DynamoDBClient | SQSClient>(
   client: Client,
   answer: (input: Readonly<Record<string, unknown>>) => object,
@@ -29,7 +29,7 @@ function clientOf<Client extends DynamoDBClient | SQSClient>(
   return client;
 }
 
-/** What a run consumes whose work this is. */
+/** The consumption of a run that does this work. */
 async function costOf(work: () => Promise<unknown>): Promise<RunCost | undefined> {
   const store = {} as AmbientStore; // only its cost is used
   await runWithStore(store, work).catch(() => undefined);

@@ -102,7 +102,7 @@ export const socketParsers = [
       const { app, port } = await server.open();
       // A connection without a whole request ends without an answer.
       for (const answer of await sendRaw(port, bytes)) check(answer);
-      assert.equal((await app.fetch("/health/live")).status, 200, "the server answers no more");
+      assert.equal((await app.fetch("/health/live")).status, 200, "the server no longer answers");
     },
     close: async () => {
       await server.value?.app.close();
