@@ -1,4 +1,5 @@
 // Growth of the calls of a process with the number of its schedules.
+import { DeleteItemCommand, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defineFeature } from "../../src/app/features/feature.ts";
 import { onceTable } from "../../src/app/handlers/table.ts";
@@ -26,9 +27,8 @@ afterAll(async () => {
 
 const [minute, hour] = [60_000, 3_600_000];
 
-/** Counts the calls of a process with `count` schedules at full hours, from one hour to the next. */
-async function callsOf(count: number, name: string) {
-  let nowMs = 1_000 * hour + minute;
+/** Opens `count` schedules at full hours, which another process runs. */
+async function opened(count: number, name: string, clock: { now(): number }) {
   const unused = () => Promise.reject(new Error("not used"));
   const feature = defineFeature(name, (r) => {
     for (let index = 0; index < count; index += 1)
@@ -37,7 +37,7 @@ async function callsOf(count: number, name: string) {
   const schedules = await createSchedules(
     {
       server: serverInternals(buildServer({ features: [feature] })),
-      clock: { now: () => nowMs },
+      clock,
       log: { warn: (line: string) => expect.unreachable(line), error: () => undefined },
       metrics: undefined,
       messages: lazy(unused),
@@ -47,20 +47,42 @@ async function callsOf(count: number, name: string) {
       tenants: lazy(async () => dynamoTenants(store.database, "once")),
       messaging: lazy(unused),
     },
-    async () => ({ kind: "handed-back", afterMs: minute }), // another process runs it
+    async () => ({ kind: "handed-back", afterMs: minute }),
   );
-  const look = () => Promise.all(schedules.map((schedule) => schedule.look()));
+  return async () =>
+    (await Promise.all(schedules.map((one) => one.look()))).map(({ kind }) => kind);
+}
+
+/** Counts the calls of a process with `count` schedules, from one hour to the next. */
+async function callsOf(count: number, name: string) {
+  let nowMs = 1_000 * hour + minute;
+  const look = await opened(count, name, { now: () => nowMs });
   await look();
   await look();
   const between = await store.counted(async () => {
     for (let checks = 0; checks < 30; checks += 1) {
       nowMs += minute;
-      expect(new Set((await look()).map(({ kind }) => kind))).toEqual(new Set(["idle"]));
+      expect(new Set(await look())).toEqual(new Set(["idle"]));
     }
   });
   nowMs = 1_001 * hour;
   return { between, due: await store.counted(look) };
 }
+
+test("a time that is due counts, although its record was deleted since the process read it", async () => {
+  let nowMs = 1_000 * hour + minute;
+  const look = await opened(1, "deleted", { now: () => nowMs });
+  await look();
+  expect(await look()).toEqual(["idle"]);
+  const TableName = "once";
+  const { Items = [] } = await store.database.send(new ScanCommand({ TableName }));
+  for (const { pk, sk } of Items)
+    await store.database.send(new DeleteItemCommand({ TableName, Key: { pk, sk } as never })); // safe: rows have a key
+  expect(Items).not.toEqual([]);
+  nowMs = 1_001 * hour;
+
+  expect(await look()).toEqual(["elsewhere"]);
+});
 
 test.each([3, 100])(
   "%i schedules are read when a time is due, and never in between",

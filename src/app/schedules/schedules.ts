@@ -110,8 +110,7 @@ function createSchedule(
     let record = found;
     if (record === undefined) {
       // If the record was deleted since this process read it, the time that is due still counts.
-      const firstMs = dueMs === undefined ? nowMs : dueMs - 1;
-      record = { lastMs: await variant.sinceMs(sinceMs ?? firstMs) };
+      record = { lastMs: await variant.sinceMs(sinceMs ?? (dueMs ?? nowMs + 1) - 1) };
       await store.add(key, record.lastMs);
     }
     const step = scheduleStep(record, { nowMs, missed, lastFire: () => times.last(nowMs) });

@@ -243,7 +243,7 @@ class Taking {
           assertTakable(this.#key, frees);
           this.#inherit(found.record);
           // A transaction that checks the claim may refuse to have it taken until it has ended.
-          await (frees > 0 ? schedule.wait(this.#pollMs(shortestPollMs), stop) : undefined);
+          await (frees > 0 ? schedule.wait(shortestPollMs, stop) : undefined);
           found = await this.#put(clock.now());
       }
     }
@@ -283,13 +283,9 @@ class Taking {
     const leftMs = this.#endMs - clock.now();
     if (leftMs <= 0 || stop.some(({ aborted }) => aborted)) return false;
     this.#hasWaited = true;
-    await schedule.wait(Math.min(leftMs, this.#pollMs(this.#pauseMs)), stop);
+    await schedule.wait(Math.min(leftMs, this.#pauseMs * (0.5 + schedule.random())), stop);
     this.#pauseMs = Math.min(longestPollMs, this.#pauseMs * 1.5);
     return true;
-  }
-
-  #pollMs(pauseMs: number): number {
-    return pauseMs * (0.5 + this.#parts.schedule.random());
   }
 
   #inherit(record: ClaimRecord | undefined): void {

@@ -1,4 +1,4 @@
-import { type ConfigRow, isCurrent, isVersion, type RowAddress } from "../read/rows.ts";
+import { type ConfigRow, isCurrent, type RowAddress } from "../read/rows.ts";
 
 interface Known {
   readonly row: ConfigRow | undefined;
@@ -121,7 +121,7 @@ function supersedes(
 
 /** No row is older than one that something else has written without a valid version. */
 function isOlder(row: ConfigRow, known: ConfigRow): boolean {
-  return isVersion(known.version) && row.version < known.version;
+  return Number.isSafeInteger(known.version) && row.version < known.version;
 }
 
 function isExpired(row: ConfigRow, nowMs: number): boolean {

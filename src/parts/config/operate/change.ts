@@ -9,7 +9,7 @@ import type { CommitItem } from "../../../base/types/database.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
-import { type ConfigRow, type RowAddress, rowLevels, versionOf } from "../read/rows.ts";
+import { type ConfigRow, type RowAddress, rowLevels } from "../read/rows.ts";
 import { explainRows } from "./explain-levels.ts";
 import {
   addressesOf,
@@ -29,6 +29,7 @@ import {
   rowToReset,
   rowToRestore,
   rowToSet,
+  versionOf,
   versionToRestore,
   type Writer,
 } from "./written-row.ts";

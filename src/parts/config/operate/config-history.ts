@@ -1,7 +1,6 @@
 import { type FieldError, ValidationError } from "../../../base/errors/errors.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
-import { isVersion } from "../read/rows.ts";
 import {
   callStore,
   type HistoryEntry,
@@ -11,7 +10,7 @@ import {
   type WriteAction,
 } from "./operator-session.ts";
 import { authorizeRead, type ConfigTarget, levelOf, mayWriteSystemRow } from "./target.ts";
-import { wholeNumber } from "./written-row.ts";
+import { isVersion, wholeNumber } from "./written-row.ts";
 
 const defaultPage = 50;
 const maxPage = 100;

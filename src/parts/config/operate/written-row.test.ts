@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createTenantConfig } from "../declare/declaration.ts";
 import { cascade } from "../read/cascade.ts";
-import { versionOf } from "../read/rows.ts";
-import { rowToReset, rowToSet } from "./written-row.ts";
+import { rowToReset, rowToSet, versionOf } from "./written-row.ts";
 
 const writer = { userId: "ann", nowMs: 1_700_000_000_000 };
 const number = createTenantConfig("number", {}).definition;

@@ -2,7 +2,7 @@ import { ConflictError, type FieldError, ValidationError } from "../../../base/e
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
-import { type ConfigRow, isVersion, versionOf } from "../read/rows.ts";
+import type { ConfigRow } from "../read/rows.ts";
 import type { HistoryEntry } from "./operator-session.ts";
 
 /** Options of every write. */
@@ -98,6 +98,14 @@ function restoringProblem(
   const problem = valueProblem(definition, value);
   if (problem !== undefined) return `its value ${problem}`;
   return expiresAt !== undefined && expiresAt * 1000 <= nowMs ? "its value has expired" : undefined;
+}
+
+export function versionOf(row: ConfigRow | undefined): number {
+  return isVersion(row?.version) ? row.version : 0;
+}
+
+export function isVersion(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
 function tombstone(

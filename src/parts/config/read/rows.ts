@@ -82,15 +82,6 @@ export function expiryMs({ expiresAt }: ConfigRow): number {
   return Number(typeof expiresAt === "object" ? Number.NaN : expiresAt) * 1000;
 }
 
-/** Returns 0 for a row that something else has written without a valid version. */
-export function versionOf(row: ConfigRow | undefined): number {
-  return isVersion(row?.version) ? row.version : 0;
-}
-
-export function isVersion(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
-}
-
 export function systemPartition(): string {
   return "config#system";
 }
