@@ -8,7 +8,6 @@ import { serverTemplate } from "../server-template.ts";
 import { type Template, type TemplatePart, templateText } from "../template.ts";
 import { flattened } from "./flattened.ts";
 import { functionGroups } from "./groups.ts";
-import { moves } from "./moves.ts";
 import { nestedTemplates } from "./nested-templates.ts";
 import { setReport, templateSet } from "./template-set.ts";
 
@@ -259,21 +258,6 @@ describe("a product's own resources", () => {
       "two names come to the logical ID Part0Functions",
     );
   });
-});
-
-test("functions that change their stack are named, because their names are taken until the old ones are gone", () => {
-  const { template, parent, children } = setOf(100);
-  const one = flattened(template, []);
-  const nested = flattened(parent, [...children.values()]);
-  expect(moves(nested, nested)).toEqual([]);
-  expect(moves(one, nested)).toEqual([
-    {
-      isDangerous: true,
-      text: expect.stringMatching(
-        /^functions move to another stack, .* deploy with --shape one first, then this template: Part0Thing0ShowLambdaFunction, /,
-      ),
-    },
-  ]);
 });
 
 /** A deployment of a REST API waits for stacks instead of their methods. */
