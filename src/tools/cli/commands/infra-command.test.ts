@@ -185,9 +185,8 @@ describe("keelson infra", () => {
     const each = (...args: readonly string[]) =>
       run(at("handlers.mjs"), "--shape", "each", "--out", at("nested"), ...args);
     const { code, out, err } = await each();
-    const files = ["all-dev.json", "all-dev.mugs.json", "all-dev.mugs.2.json"].map((name) =>
-      at(`nested/${name}`),
-    );
+    const parts = ["mugs", "mugs.2", "mugs.3", "mugs.4"].map((part) => `all-dev.${part}.json`);
+    const files = ["all-dev.json", ...parts].map((name) => at(`nested/${name}`));
     expect([code, err]).toEqual([
       0,
       `keelson: ${files[0]}: its functions are in nested templates: run aws cloudformation package first, and deploy its output`,
@@ -204,7 +203,7 @@ describe("keelson infra", () => {
     });
     await rm(at("nested/all-dev.mugs.2.json"));
     const { err: missing } = await run(at("handlers.mjs"), "--check", at("nested/all-dev.json"));
-    expect(missing).toContain("the server needs a function mugsMugAsk99, which is missing");
+    expect(missing).toContain("the server needs a function mugsMugAsk91, which is missing");
   });
 
   test("exits with 1 and the reason when no template can be made", async () => {

@@ -137,11 +137,13 @@ test("a feature with more functions than one template takes has several", () => 
     "all-dev.part0.json",
     "all-dev.part0.2.json",
     "all-dev.part0.3.json",
+    "all-dev.part0.4.json",
   ]);
   expect(idsOf(parent, "AWS::CloudFormation::Stack")).toEqual([
     "Part0Functions",
     "Part0Functions2",
     "Part0Functions3",
+    "Part0Functions4",
   ]);
 });
 
