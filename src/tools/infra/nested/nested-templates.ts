@@ -1,4 +1,5 @@
 import {
+  type Output,
   type Parameter,
   type Resource,
   type Template,
@@ -114,7 +115,7 @@ function childOf(template: Template, places: Places, { name, stack }: FunctionGr
   );
   const returned = crossing(template, places)
     .filter(({ id }) => inner.has(id))
-    .map((one) => [nameOf(one), { Description: "For other stacks", Value: written(one) }]);
+    .map((one) => [nameOf(one), returnedValue(template, one)]);
   const body = [members, outputs];
   return templateOf(`The functions of ${name}. Made by keelson infra: do not edit.`, [
     {
@@ -199,6 +200,16 @@ function parameterFor({ Parameters }: Template, { id, attribute }: Reference): P
 }
 
 /** CloudFormation refuses a reference to a resource that does not exist. */
+function returnedValue({ Resources }: Template, one: Reference): Output {
+  const Condition = Resources[one.id]?.Condition;
+  return {
+    Description: "For other stacks",
+    ...(Condition !== undefined && { Condition }),
+    Value: written(one),
+  };
+}
+
+/** As for `returnedValue`. */
 function givenValue({ Resources }: Template, { id }: Reference, outer: Reference): Value {
   const value = written(outer);
   const condition = Resources[id]?.Condition;

@@ -1,0 +1,147 @@
+import { describe, expect, test } from "vitest";
+import { everyone, properties } from "../../../../test/support/server-templates.ts";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer, serverInternals } from "../../../app/server/server.ts";
+import { serverTemplate } from "../server-template.ts";
+import type { TemplatePart, Values } from "../template.ts";
+import { flattened } from "./flattened.ts";
+import { functionGroups } from "./groups.ts";
+import { nestedTemplates } from "./nested-templates.ts";
+
+describe("a product's own resources", () => {
+  const features = ["part0", "part1"].map((name, number) =>
+    defineFeature(name, (r) => {
+      r.table(`rows${number}`, { partitionKey: "pk", sortKey: "sk", tenant: true });
+      r.query("thing0.show", { route: `GET /${name}`, ...everyone });
+    }),
+  );
+  const server = serverInternals(buildServer({ features, isolation: {} }));
+  const setWith = (part: TemplatePart, variables: Values = {}) => {
+    const extension = { part, variables };
+    const template = serverTemplate(server, { stage: "dev", shape: "each", extension });
+    return {
+      template,
+      ...nestedTemplates(template, functionGroups(server), ({ name }) => `all-dev.${name}.json`),
+    };
+  };
+  const policy = (...Roles: string[]) => ({
+    Type: "AWS::IAM::Policy",
+    DependsOn: ["Bucket", ...Roles],
+    Properties: { Roles: Roles.map((Ref) => ({ Ref })), Resource: { "Fn::GetAtt": "Bucket.Arn" } },
+  });
+  const bucket = { Type: "AWS::S3::Bucket", Condition: "HasBucket", Properties: {} };
+  const HasBucket = { "Fn::Equals": [{ Ref: "AWS::Region" }, "eu-west-1"] };
+  const [one, two] = ["Part0Thing0ShowRole", "Part1Thing0ShowRole"];
+
+  test("go with the functions of one group, and take what is in the parent", () => {
+    const { parent, children } = setWith({
+      Conditions: { HasBucket },
+      Resources: { Bucket: bucket, Policy: policy(one) },
+    });
+    const child = children.get("all-dev.part0.json")?.template;
+    expect(child?.Resources["Policy"]).toEqual({
+      Type: "AWS::IAM::Policy",
+      DependsOn: [one],
+      Properties: { Roles: [{ Ref: one }], Resource: { Ref: "BucketArn" } },
+    });
+    expect(parent.Resources["Part0Functions"]).toMatchObject({
+      DependsOn: ["Bucket"],
+      Properties: {
+        Parameters: {
+          BucketArn: { "Fn::If": ["HasBucket", { "Fn::GetAtt": ["Bucket", "Arn"] }, ""] },
+        },
+      },
+    });
+  });
+
+  test("stay in the parent with functions of two groups, which return them, and where they hold data", () => {
+    const { template, parent, children } = setWith({
+      Conditions: { HasBucket },
+      Resources: {
+        Bucket: bucket,
+        Policy: policy(one, two),
+        Kept: { ...policy(one), DeletionPolicy: "Retain" },
+      },
+      Outputs: {
+        Both: { Description: "", Value: { "Fn::Sub": `\${${one}.Arn} \${${two}} \${!Text}` } },
+      },
+    });
+    expect(parent.Resources["Policy"]).toEqual({
+      ...policy(one, two),
+      DependsOn: ["Bucket", "Part0Functions", "Part1Functions"],
+      Properties: {
+        Roles: [
+          { "Fn::GetAtt": ["Part0Functions", `Outputs.${one}`] },
+          { "Fn::GetAtt": ["Part1Functions", `Outputs.${two}`] },
+        ],
+        Resource: { "Fn::GetAtt": ["Bucket", "Arn"] },
+      },
+    });
+    expect(children.get("all-dev.part0.json")?.template.Outputs).toMatchObject({
+      [one]: { Value: { Ref: one } },
+      [`${one}Arn`]: { Value: { "Fn::GetAtt": [one, "Arn"] } },
+    });
+    expect(parent.Outputs["Both"]?.Value).toEqual({
+      "Fn::Sub": `\${Part0Functions.Outputs.${one}Arn} \${Part1Functions.Outputs.${two}} \${!Text}`,
+    });
+    expect(Object.keys(parent.Resources)).toContain("Kept");
+    const whole = flattened(parent, [...children.values()]).template;
+    expect(whole.Resources["Policy"]?.Properties).toEqual({
+      ...policy(one, two).Properties,
+      Resource: { "Fn::GetAtt": ["Bucket", "Arn"] },
+    });
+    expect(Object.keys(whole.Outputs).sort()).toEqual(Object.keys(template.Outputs).sort());
+  });
+
+  test("with a condition are returned to other stacks only where they exist", () => {
+    const Conditional = {
+      Type: "AWS::IAM::ManagedPolicy",
+      Condition: "HasBucket",
+      Properties: { Roles: [{ Ref: one }] },
+    };
+    const ARN = { "Fn::If": ["HasBucket", { Ref: "Conditional" }, "none"] };
+    const Attached = { Type: "AWS::IAM::Policy", Properties: { Resource: ARN } };
+    const { parent, children } = setWith(
+      { Conditions: { HasBucket }, Resources: { Conditional, Attached } },
+      { ARN },
+    );
+    const [from, to] = ["part0", "part1"].map((n) => children.get(`all-dev.${n}.json`)?.template);
+    expect(from?.Outputs["Conditional"]).toEqual({
+      Description: "For other stacks",
+      Condition: "HasBucket",
+      Value: { Ref: "Conditional" },
+    });
+    expect(from?.Conditions).toMatchObject({ HasBucket });
+    const returned = { "Fn::GetAtt": ["Part0Functions", "Outputs.Conditional"] };
+    expect(properties(parent, "Part1Functions")["Parameters"]).toMatchObject({
+      Conditional: { "Fn::If": ["HasBucket", returned, ""] },
+    });
+    expect(to?.Resources["Part1Thing0ShowLambdaFunction"]?.Properties).toMatchObject({
+      Environment: { Variables: { ARN } },
+    });
+  });
+
+  test("may need one another in a circle, which is left to CloudFormation to refuse", () => {
+    const group = (Ref: string) => ({
+      Type: "AWS::EC2::SecurityGroup",
+      Properties: { Peer: { Ref } },
+    });
+    const { parent } = setWith({ Resources: { One: group("Two"), Two: group("One") } });
+    expect(Object.keys(parent.Resources)).toEqual(expect.arrayContaining(["One", "Two"]));
+  });
+
+  test("with a name that a nested template would have twice are refused", () => {
+    const clash = {
+      Type: "AWS::IAM::Policy",
+      Properties: { Roles: [{ Ref: one }], Resource: { Ref: "Rows0TableArn" } },
+    };
+    const Rows0TableArn = { Type: "AWS::S3::Bucket", Properties: {} };
+    expect(() => setWith({ Resources: { Clash: clash, Rows0TableArn } })).toThrow(
+      /Rows0Table and Rows0TableArn|Rows0TableArn and Rows0Table /,
+    );
+    const Part0Functions = { Type: "AWS::S3::Bucket", Properties: {} };
+    expect(() => setWith({ Resources: { Part0Functions } })).toThrow(
+      "two names come to the logical ID Part0Functions",
+    );
+  });
+});
