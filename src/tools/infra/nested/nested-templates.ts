@@ -7,6 +7,7 @@ import {
   type Value,
   when,
 } from "../template.ts";
+import { refuseCircles } from "./circles.ts";
 import type { FunctionGroup } from "./groups.ts";
 import { type Places, placesIn } from "./places.ts";
 import {
@@ -36,7 +37,7 @@ export const stackType = "AWS::CloudFormation::Stack";
  * group. A nested template takes other resources as parameters, and returns its own to other
  * templates as outputs.
  *
- * @throws Error if the names of two resources collide.
+ * @throws Error if the names of two resources collide, or if nested stacks need one another.
  */
 export function nestedTemplates(
   template: Template,
@@ -45,8 +46,10 @@ export function nestedTemplates(
 ): NestedTemplates {
   const places = placesIn(template, groups);
   const used = groups.filter(({ stack }) => [...places.resources.values()].includes(stack));
+  const parent = parentOf(template, places, used, fileOf);
+  refuseCircles(parent, used);
   return {
-    parent: parentOf(template, places, used, fileOf),
+    parent,
     children: new Map(
       used.map((group) => {
         const child = { stack: group.stack, template: childOf(template, places, group) };

@@ -130,6 +130,21 @@ describe("a product's own resources", () => {
     expect(Object.keys(parent.Resources)).toEqual(expect.arrayContaining(["One", "Two"]));
   });
 
+  test("that stacks need and that need these stacks are refused, which one template can have", () => {
+    const key = (...roles: string[]) => ({
+      Type: "AWS::KMS::Key",
+      Properties: { KeyPolicy: roles.map((role) => ({ "Fn::GetAtt": [role, "Arn"] })) },
+    });
+    expect(() => setWith({ Resources: { Key: key(one, two) } }, { KEY: { Ref: "Key" } })).toThrow(
+      "in a circle, which CloudFormation refuses: Part0Functions -> Key -> Part0Functions; remove one of",
+    );
+    const Kept = { ...key(two), DeletionPolicy: "Retain" } as const;
+    expect(() => setWith({ Resources: { Kept } }, { KEY: { Ref: "Kept" } })).toThrow(
+      "refuses: Part1Functions -> Kept -> Part1Functions;",
+    );
+    expect(() => setWith({ Resources: { Key: key(one) } }, { KEY: { Ref: "Key" } })).not.toThrow();
+  });
+
   test("with a name that a nested template would have twice are refused", () => {
     const clash = {
       Type: "AWS::IAM::Policy",

@@ -46,7 +46,7 @@ export function placesIn(
   return { resources: new Map(resources), outputs: new Map(outputs) };
 }
 
-function neededBy({ DependsOn = [], ...resource }: Resource): Reference[] {
+export function neededBy({ DependsOn = [], ...resource }: Resource): Reference[] {
   return [...[DependsOn].flat().map((id) => ({ id })), ...referencesIn(resource)];
 }
 
