@@ -20,7 +20,7 @@ export interface DeclaredServer {
 
 /**
  * Returns the handlers that only read configuration or claim a write in DynamoDB, which a cold
- * start answers without loading the AWS SDK: those of features without tables, on a server without
+ * start answers without loading the AWS SDK: the handlers of features without tables, on a server without
  * SSM, key ring or custom endpoint. Writes only if they have no hooks and the server has no
  * messages, because a commit needs the SDK.
  */

@@ -36,7 +36,7 @@ export interface OpeningAdapters {
    * after a pause if SSM was the cause.
    */
   open(): Promise<Adapters>;
-  /** Opens the adapters of a handler, without the SDK if it needs none. */
+  /** Opens the adapters of a handler, and loads the SDK only if the handler needs it. */
   openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
 }
 

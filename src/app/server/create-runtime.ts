@@ -251,7 +251,7 @@ function lazyRuns(
   return lazy(async () => {
     const { createRunServices } = await import("../runtime/run-services.ts");
     return createRunServices({
-      // Claims need no SDK. Other calls load it.
+      // Claims do not need the SDK. Other calls load it.
       adapters: await adapters.openForReads(),
       log,
       hasJobs: usesMessages(server.registry),

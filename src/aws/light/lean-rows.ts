@@ -29,7 +29,7 @@ export function createLeanRows(
   const post = (headers: Record<string, string>, body: string): Promise<LeanAnswer> =>
     new Promise((resolve, reject) => {
       const request = http.request(endpoint, { method: "POST", agent, headers });
-      // After the next look at the socket: an answer may have arrived while the process stood still.
+      // After the next look at the socket: an answer may have arrived while the process was blocked.
       const giveUp = () => setImmediate(() => request.destroy(new Error("no answer in time")));
       const timer = setTimeout(giveUp, timeoutMs);
       const chunks: Buffer[] = [];

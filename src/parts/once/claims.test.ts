@@ -214,3 +214,22 @@ test("a free claim that the store never gives is an error after ten attempts", a
   expect(waits).toHaveLength(10);
   expect(Math.min(...waits)).toBeGreaterThan(0);
 });
+
+test("an expired claim with a generation is taken with it, by a handler that has none", async () => {
+  const left = { ...takenClaim("o0", 0), leaseUntilMs: 0, generation: "g0" };
+  const taken: unknown[] = [];
+  const claims = createClaims({
+    // Safe: taking asks for nothing else.
+    store: {
+      take: async (_key: unknown, { generation }: { generation?: string }) => {
+        taken.push(generation);
+        return taken.length === 1 ? left : undefined;
+      },
+    } as never,
+    clock: { now: () => 1_700_000_000_000 },
+    schedule: timersOf(new World(), { isAlive: true, name: "p" }, async () => "fine"),
+  });
+  const { kind } = await claims.take(key, { waitMs: 0, stop: [] });
+
+  expect([kind, taken]).toEqual(["taken", [undefined, "g0"]]);
+});
