@@ -436,11 +436,11 @@ describe("A shutdown is bounded", () => {
   test("Many connections that send headers slowly do not delay the exit", async () => {
     const one = await start({ lingerMs: 300 });
     const dribbling = await Promise.all(
-      Array.from({ length: 40 }, () => client(one, "GET /text HTTP/1.1\r\nhost: x\r\nx-slow: ")),
+      Array.from({ length: 100 }, () => client(one, "GET /text HTTP/1.1\r\nhost: x\r\nx-slow: ")),
     );
     const dribble = setInterval(() => {
       for (const slow of dribbling) slow.send("x");
-    }, 100);
+    }, 50);
     one.child.kill("SIGTERM");
     const exit = await one.exited.finally(() => clearInterval(dribble));
     expect(exit).toEqual({ code: 0, signal: null });
