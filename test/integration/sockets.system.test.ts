@@ -38,6 +38,7 @@ async function webFunction() {
 }
 afterAll(() => stack?.close());
 
+/** Starts the process with a container's times, in a Web Function too. */
 async function start(
   shutdown: Readonly<Record<string, number>>,
   hangs?: "worker" | "check" | "resource",
@@ -48,7 +49,7 @@ async function start(
     ...(isWebFunction ? await webFunction() : { NODE_ENV: "development", PORT: "0" }),
     LOG_FORMAT: "json",
     KEELSON_DIRECTORY: directory,
-    SHUTDOWN: JSON.stringify(shutdown),
+    SHUTDOWN: JSON.stringify({ drainMs: 30_000, totalMs: 40_000, ...shutdown }),
     HANGS: hangs,
     TLS: tls,
   });
@@ -163,7 +164,7 @@ describe("During the linger, requests are served, and their connections close af
   let slowBytes = 0;
   let texts: Record<"pipelined" | "upgraded" | "late" | "large", string>;
   beforeAll(async () => {
-    one = await start({ lingerMs: 2_500, drainMs: 30_000, totalMs: 40_000 });
+    one = await start({ lingerMs: 2_500 });
     const { idle, unused, head, body, slow, upgraded } = await openAll(one, "/told");
     const toPipeline = await client(one);
     one.child.kill("SIGTERM");
@@ -243,7 +244,7 @@ describe("During the drain, requests in flight finish, and idle connections clos
   let one: StartedProcess;
   let slowBytes = 0;
   beforeAll(async () => {
-    one = await start({ lingerMs: 100, drainMs: 30_000, totalMs: 40_000 });
+    one = await start({ lingerMs: 100 });
     const { idle, unused, head, body, slow, upgraded } = await openAll(one, "/late");
     const pipelined = await client(
       one,
@@ -292,7 +293,7 @@ describe("When the drain times out, remaining requests are cut off and reported"
   let one: StartedProcess;
   let upgradedText = "";
   beforeAll(async () => {
-    one = await start({ lingerMs: 0, drainMs: 3_000, totalMs: 40_000 });
+    one = await start({ lingerMs: 0, drainMs: 3_000 });
     const { idle, unused, head, body, slow, upgraded } = await openAll(one, "/never");
     const pipelined = await client(one, ask("/text", "p1") + ask("/never", "p2"));
     await hears(one, "never.began");
@@ -375,7 +376,7 @@ describe("Over HTTP/2", () => {
   afterEach(end);
 
   test("During the linger an idle or new session serves one more request, and a busy one is told and finishes", async () => {
-    const one = await start({ lingerMs: 2_500, drainMs: 30_000, totalMs: 40_000 }, undefined, "on");
+    const one = await start({ lingerMs: 2_500 }, undefined, "on");
     const [idle, busy] = [await http2Client(one), await http2Client(one)];
     expect(await idle.get("/text")).toBe("200");
     const inFlight = busy.get("/late");
@@ -395,7 +396,7 @@ describe("Over HTTP/2", () => {
   });
 
   test("During the drain an idle session closes with the listener, and a stream in flight finishes", async () => {
-    const one = await start({ lingerMs: 100, drainMs: 30_000, totalMs: 40_000 }, undefined, "on");
+    const one = await start({ lingerMs: 100 }, undefined, "on");
     const [idle, busy] = [await http2Client(one), await http2Client(one)];
     expect(await idle.get("/text")).toBe("200");
     const inFlight = busy.get("/late");
@@ -500,7 +501,7 @@ describe("A shutdown is bounded", () => {
   ])(
     "A second signal in the %s skips the remaining waits: the exit code is 1",
     async (_phase, lingerMs, hangs, reach, cutOff) => {
-      const one = await start({ lingerMs, drainMs: 30_000, totalMs: 120_000 }, hangs);
+      const one = await start({ lingerMs, totalMs: 120_000 }, hangs);
       const first = reach(one);
       if (lingerMs > 0 || hangs === "resource") one.child.kill("SIGTERM");
       await first;
