@@ -28,6 +28,15 @@ const notes = defineFeature("notes", (r) => {
     rateLimit: { ...limited, requests: number },
     handler,
   });
+  r.query("note.both", {
+    route: "GET /both",
+    ...everyone,
+    rateLimit: [
+      { per: "all", requests: 2, window: "hour", name: "held" },
+      { per: "all", requests: number, window: "hour", onFailure: "shut" },
+    ],
+    handler,
+  });
   r.query("code.open", { handler: async ({ rateLimit }) => rateLimit.take(open) });
   r.query("code.shut", { handler: async ({ rateLimit }) => rateLimit.tryTake(shut) });
 });
@@ -54,11 +63,19 @@ test("while the store fails, an open limit lets requests through and logs one li
   expect(lines().slice(before)).toMatchObject([
     { level: "error", limit: "notes.note.open tenant-hour", requests: "admitted" },
   ]);
+  // Of another limit, whose callers work, nothing ends this outage.
   failing();
   await app.fetch("/key");
-  expect(lines().slice(before)).toHaveLength(2);
   app.clock.advance(1_000);
   await app.fetch("/open", { as: { id: "ann", tenantId: "acme", roles: [] } });
+  failing();
+  await app.fetch("/key", { as: { id: "ann", tenantId: "acme", roles: [] } });
+  expect(lines().slice(before)).toHaveLength(2);
+  app.clock.advance(61_000);
+  failing();
+  await app.fetch("/key", { as: { id: "ben", tenantId: "hooli", roles: [] } });
+  expect(lines().slice(before)).toHaveLength(3);
+  app.clock.advance(1_000);
 });
 
 test("while the store fails, a limit that shuts answers 503 with the seconds to wait", async () => {
@@ -76,6 +93,23 @@ test("while the store fails, a limit that shuts answers 503 with the seconds to 
   app.clock.advance(1_000);
   expect((await app.fetch("/shut")).status).toBe(200);
   expect((await app.fetch("/shut")).status).toBe(429);
+});
+
+test("a request that fails, because a limit shuts, counts for none of its limits", async () => {
+  await app.fetch("/both");
+  app.clock.advance(3_600_000);
+  expect((await app.fetch("/both")).headers.get("ratelimit")).toMatch(/^"held";r=1;/);
+  const refused = await app.fetch("/both");
+  expect(refused.status).toBe(429); // `number` is 1
+  app.clock.advance(3_600_000);
+  app.faults.before("UpdateItem", 2).fail("ValidationException");
+  const shut = await app.fetch("/both");
+  expect([shut.status, shut.headers.get("ratelimit")]).toEqual([
+    503,
+    expect.stringMatching(/^"held";r=2;/),
+  ]);
+  app.clock.advance(1_000);
+  expect((await app.fetch("/both")).headers.get("ratelimit")).toMatch(/"held";r=1;/);
 });
 
 test("a number that cannot be read is a failure of the store as well", async () => {

@@ -4,6 +4,7 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { nameOf } from "../../base/types/handles.ts";
 import { type HttpRequest, requestView } from "../../parts/http/message.ts";
 import { RateCounter, type RateVerdict } from "../../parts/limits/rate-counter.ts";
+import { largestNumber } from "../../parts/limits/rate-limit.ts";
 import { withOutages } from "../../parts/limits/rate-outage.ts";
 import { partitionOf, type RateCaller } from "../../parts/limits/rate-partition.ts";
 import type { RateStore } from "../../parts/limits/rate-store.ts";
@@ -19,8 +20,8 @@ import type { RequestScope } from "../runtime/scope.ts";
 import { type CountedRate, RequestRates, type Taken, type Wanted } from "./request-rates.ts";
 
 const noBytes = new Uint8Array(0);
-/** Structured fields have integers of at most 15 digits. */
-const largestNumber = 999_999_999_999_999;
+/** An outage has ended when a limit has not failed for this time, in milliseconds. */
+const outageMs = 60_000;
 
 type Refused = Taken & { readonly verdict: RateVerdict };
 
@@ -32,7 +33,8 @@ export class RateGate implements RateLimiting {
   readonly #store: Pick<RateStore, "take">;
   readonly #counted = new Map<string, CountedRate>();
   readonly #routes = new Map<HandlerDeclaration, readonly CountedRate[]>();
-  #isFailing = false;
+  /** When each limit failed last. */
+  readonly #failedMs = new Map<string, number>();
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -68,7 +70,7 @@ export class RateGate implements RateLimiting {
     const caller = { user: scope.user, ip: request.ip };
     const taking = due.map((rate) => this.#take(rate, caller, ctx, 1));
     if (taking.some((one) => one instanceof Promise))
-      return Promise.all(taking).then((taken) => this.#decide(scope, held, taken));
+      return Promise.allSettled(taking).then((ends) => this.#settle(scope, held, ends));
     this.#decide(scope, held, taking as Taken[]); // safe cast: there is no promise
     return undefined;
   }
@@ -135,10 +137,7 @@ export class RateGate implements RateLimiting {
     const verdict = rate.counter.take(partition, number, tokens);
     if (!(verdict instanceof Promise)) return { ...wanted, verdict };
     return verdict.then(
-      (settled) => {
-        this.#isFailing = false;
-        return { ...wanted, verdict: settled };
-      },
+      (settled) => ({ ...wanted, verdict: settled }),
       (error: unknown) => ({ ...wanted, verdict: this.#failed(rate, error) }),
     );
   }
@@ -166,18 +165,37 @@ export class RateGate implements RateLimiting {
     return this.#takeFrom({ rate, partition: partitionOf("own", caller, text), number }, tokens);
   }
 
-  /** Logs once per outage. @throws FrameworkError `overloaded` if the limit shuts. */
+  /** Logs once per outage and limit. @throws FrameworkError `overloaded` if the limit shuts. */
   #failed({ limit, name, facts }: PlacedRate, cause: unknown): undefined {
     const isShut = limit.onFailure === "shut";
-    if (!this.#isFailing) {
+    const now = this.#runtime.clock.now();
+    const isGoingOn = Math.abs(now - (this.#failedMs.get(facts.id) ?? -outageMs)) < outageMs;
+    this.#failedMs.set(facts.id, now);
+    if (!isGoingOn) {
       const requests = isShut ? "refused" : "admitted";
       const reason = String(errorLog(cause).data["message"]);
       this.#runtime.log.error("rate.unavailable", { limit: facts.id, requests, reason });
     }
-    this.#isFailing = true;
     if (!isShut) return undefined;
     const message = `The limit ${name} cannot be checked at the moment`;
     throw new FrameworkError("overloaded", message, { cause, headers: { "retry-after": "1" } });
+  }
+
+  /** A request that fails, because a limit cannot be checked or its function throws, takes from none. */
+  #settle(
+    scope: LimitedRun,
+    rates: RequestRates,
+    ends: readonly PromiseSettledResult<Taken | undefined>[],
+  ): void {
+    const taken = ends.map((end) => (end.status === "fulfilled" ? end.value : undefined));
+    const failed = ends.find((end) => end.status === "rejected");
+    if (failed === undefined) {
+      this.#decide(scope, rates, taken);
+      return;
+    }
+    rates.add(taken.filter((one) => one !== undefined));
+    rates.giveBack();
+    throw failed.reason;
   }
 
   /** Takes from all limits or, if one refuses, from none. */

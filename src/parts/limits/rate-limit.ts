@@ -17,13 +17,15 @@ import type { RateWindow } from "./rate-window.ts";
 export interface RateLimit<Context = never> {
   /**
    * Callers that share a number: all callers of a tenant, one user, one address (an IPv6 address by
-   * its /64), all callers together, or the callers of a tenant for whom a function returns the same string. A
-   * caller
-   * without a tenant or a user counts by address. `ip` is checked before the token, everything else
-   * after it, without the body.
+   * its /64), all callers together, or the callers of a tenant for whom a function returns the same
+   * string. A caller without a tenant or a user counts by address. `ip` is checked before the
+   * token, everything else after it, without the body.
    */
   readonly per: "tenant" | "user" | "ip" | "all" | ((ctx: Context) => string | Promise<string>);
-  /** Number of requests per window, or the key with it. A fraction is rounded down. */
+  /**
+   * Number of requests per window, from 1 to 999,999,999,999,999, or the key with it, whose value is
+   * rounded down and held to these bounds, but may be 0.
+   */
   readonly requests: number | ConfigKeyHandle<number>;
   /** Fixed window, aligned in UTC. */
   readonly window: RateWindow;
@@ -39,6 +41,9 @@ export interface RateLimit<Context = never> {
   readonly onFailure?: "open" | "shut";
 }
 
+/** Structured fields have integers of at most 15 digits. */
+export const largestNumber = 999_999_999_999_999;
+
 const table: OptionTable = {
   per: kind(
     (per) => typeof per === "function" || ["tenant", "user", "ip", "all"].includes(String(per)),
@@ -48,8 +53,8 @@ const table: OptionTable = {
     (given) =>
       isRecord(given)
         ? Object(given["definition"]).type === "number"
-        : Number.isSafeInteger(given) && Number(given) > 0,
-    "a whole number from 1, or the handle of a number key",
+        : Number.isInteger(given) && Number(given) > 0 && Number(given) <= largestNumber,
+    "a whole number from 1 to 999,999,999,999,999, or the handle of a number key",
   ),
   window: oneOf(
     ["second", "minute", "hour", "day"] satisfies RateWindow[],

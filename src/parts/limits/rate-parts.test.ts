@@ -34,11 +34,11 @@ describe("the options of a limit", () => {
     ],
     [
       { ...sound, requests: 0 },
-      "rateLimit.requests: option-type: a value of type number is not allowed; use a whole number from 1, or the handle of a number key",
+      "rateLimit.requests: option-type: a value of type number is not allowed; use a whole number from 1 to 999,999,999,999,999, or the handle of a number key",
     ],
     [
       { ...sound, requests: { definition: { type: "text" } } },
-      "rateLimit.requests: option-type: a value of type object is not allowed; use a whole number from 1, or the handle of a number key",
+      "rateLimit.requests: option-type: a value of type object is not allowed; use a whole number from 1 to 999,999,999,999,999, or the handle of a number key",
     ],
     [
       { ...sound, window: "week" },
