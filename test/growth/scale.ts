@@ -1,5 +1,8 @@
 // The formulas of docs/scale.md, and the page's table.
 
+/** An eventually consistent Query of at most 4 KB costs half a unit. */
+const unitsPerRead = 0.5;
+
 /** Calls per second that refresh configuration rows, in features of four or more keys that are read all the time. */
 export function configReads({
   processes,
@@ -16,9 +19,6 @@ export function configReads({
   const system = (processes * features * 1_000) / (0.95 * ttlMs);
   return { system, all: system * (1 + owners) };
 }
-
-/** An eventually consistent Query of at most 4 KB costs half a unit. */
-const unitsPerConfigRead = 0.5;
 
 /** Calls on the claim of one write, whose duplicates reach all processes while it runs. */
 export function claimCalls({
@@ -97,12 +97,12 @@ interface Row {
 const rows: readonly Row[] = [
   {
     of: "read units of `config#system`",
-    at: (processes) => unitsPerConfigRead * configReads({ processes, features, owners }).system,
+    at: (processes) => unitsPerRead * configReads({ processes, features, owners }).system,
     limit: 3_000,
   },
   {
     of: "read units of the configuration table",
-    at: (processes) => unitsPerConfigRead * configReads({ processes, features, owners }).all,
+    at: (processes) => unitsPerRead * configReads({ processes, features, owners }).all,
     limit: 40_000,
   },
   {
@@ -127,7 +127,7 @@ const rows: readonly Row[] = [
   },
   {
     of: "read units of [sweeps](glossary.md#sweep) of the outbox",
-    at: (processes) => sweepsPerSecond * sweepCalls({ processes }).queries,
+    at: (processes) => unitsPerRead * sweepsPerSecond * sweepCalls({ processes }).queries,
     limit: 40_000,
   },
   {

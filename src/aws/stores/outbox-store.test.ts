@@ -40,6 +40,10 @@ test("reads waiting rows in order, before a time and after a row, until they are
     expect(await outbox.pending("shard#1", row(4).sort, 2)).toEqual([row(1), row(2)]);
     expect(await outbox.pending("shard#1", row(4).sort, 10, row(2).sort)).toEqual([row(3)]);
     expect(await outbox.pending("shard#2", row(4).sort, 10)).toEqual([]);
+    expect(await outbox.firsts(["shard#2", "shard#1"], row(4).sort)).toEqual([
+      { status: "fulfilled", value: [] },
+      { status: "fulfilled", value: [{ sort: row(1).sort }] },
+    ]);
     await outbox.remove(row(1));
     await outbox.remove(row(1));
     expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(2), row(3)]);

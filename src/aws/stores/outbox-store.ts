@@ -15,10 +15,19 @@ const largeRowsPerPage = 4;
  */
 export function dynamoOutbox(database: Database, TableName: string): OutboxStore {
   const table = tableOf(database, TableName);
+  const before = (shard: string, sort: string) => ({
+    KeyConditionExpression: "pk = :shard AND sk < :before",
+    ExpressionAttributeValues: { ":shard": shard, ":before": sort },
+  });
+  const first = async (shard: string, beforeSort: string) => {
+    const keys = { ...before(shard, beforeSort), ProjectionExpression: "sk", Limit: 1 };
+    const { Items } = await table.query({ ...keys, ConsistentRead: false });
+    // Safe: a Query always returns items.
+    return (Items as NonNullable<typeof Items>).map(({ sk }) => ({ sort: String(sk) }));
+  };
   const pending: OutboxStore["pending"] = async (shard, beforeSort, limit, afterSort) => {
     const { Items } = await table.query({
-      KeyConditionExpression: "pk = :shard AND sk < :before",
-      ExpressionAttributeValues: { ":shard": shard, ":before": beforeSort },
+      ...before(shard, beforeSort),
       Limit: limit,
       ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
     });
@@ -34,8 +43,9 @@ export function dynamoOutbox(database: Database, TableName: string): OutboxStore
   };
   return {
     pending,
+    // Half the price of consistent reads. A row that one misses is there for the next sweep.
     firsts: (shards, beforeSort) =>
-      Promise.allSettled(shards.map((shard) => pending(shard, beforeSort, 1))),
+      Promise.allSettled(shards.map((shard) => first(shard, beforeSort))),
     items: (row) => [
       { Put: { TableName, Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) } } },
       ...partPuts(TableName, row),

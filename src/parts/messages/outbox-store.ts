@@ -15,16 +15,19 @@ export interface OutboxRow {
   readonly unreadable?: Readonly<Record<string, unknown>>;
 }
 
+type Sorted = Pick<OutboxRow, "sort">;
+
 export interface OutboxStore {
   /** Returns one row, or a head and its parts if the message exceeds 384 KiB. */
   items(row: OutboxRow): readonly TransactionItem[];
   remove(row: OutboxRow): Promise<void>;
   /** Moves a row out of its shard, so that it is not sent. Returns whether it still existed. */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
+  /** Reads the first row of each shard, if it has any. May miss a row, or return one that was removed, of the last second. */
   firsts(
     shards: readonly string[],
     beforeSort: string,
-  ): Promise<readonly PromiseSettledResult<readonly OutboxRow[]>[]>;
+  ): Promise<readonly PromiseSettledResult<readonly Sorted[]>[]>;
   /** Reads up to `limit` rows of a shard before `beforeSort` and, if given, after `afterSort`. */
   pending(
     shard: string,
@@ -82,7 +85,7 @@ export interface Sweeping {
   readonly claims: Claims;
   readonly stops: SweepStops;
   readonly signal: AbortSignal | undefined;
-  seen(rows: readonly OutboxRow[]): void;
+  seen(rows: readonly Sorted[]): void;
   /** @param blocked - ordered groups with an earlier row that stays. The work adds to them. */
   work(rows: readonly OutboxRow[], blocked: Set<string>): Promise<WorkedPage>;
 }

@@ -287,6 +287,20 @@ test("a sweep sends due jobs before events, however many events wait", async () 
   expect([putsBefore, swept.dispatched]).toEqual([[0], 251]);
 });
 
+test("due jobs that cannot be read do not stop the events, and their error is thrown at the end", async () => {
+  const shared = new Shared();
+  shared.add(0, 0, graceMs + 5_000);
+  const { metrics, values } = recordedMetrics();
+  const sweepDue = async () => {
+    throw new Error("throttled");
+  };
+  const sweep = outboxOf(shared, { metrics, sweepDue }).sweep({ graceMs });
+
+  await expect(sweep).rejects.toThrow("throttled");
+  expect([shared.puts.length, shared.rows]).toEqual([1, []]);
+  expect(values.map(([name]) => name)).toContain("keelson.outbox.age");
+});
+
 test("a sweep visits all shards one by one, oldest rows first", async () => {
   const shared = new Shared();
   for (let shard = 7; shard >= 0; shard -= 1) {

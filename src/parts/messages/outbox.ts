@@ -52,7 +52,8 @@ export interface Outbox {
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
    * Dispatches the rows of every shard that no other sweep has claimed, and sets aside those that
-   * the bus will never accept. Then sends the due jobs. @throws any error of the store.
+   * the bus will never accept. Sends the due jobs before. @throws any error of the store, that of the
+   * jobs after the events.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }
@@ -89,15 +90,16 @@ export function createOutbox(options: OutboxOptions): Outbox {
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
       // Includes jobs, and rows of shards that another sweep has claimed.
-      const seen = (rows: readonly OutboxRow[]) => {
+      const seen: Sweeping["seen"] = (rows) => {
         for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
       const work = (rows: readonly OutboxRow[]) => put(options, rows, true);
-      // Jobs first: a backlog of events would delay those that are due.
-      let total = sweepDue === undefined ? nothing : await sweepDue(signal, seen);
+      // Jobs first: a backlog of events would delay those that are due. Their error must not stop the events.
+      const [jobs] = await Promise.allSettled([sweepDue?.(signal, seen) ?? nothing]);
       const before = sweptFrom - graceMs + 1;
       const events = { store, claims, stops, signal, seen, work };
-      total = sum(total, await sweepShards(events, "shard", before));
+      const swept = await sweepShards(events, "shard", before);
+      const total = jobs.status === "fulfilled" ? sum(jobs.value, swept) : swept;
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
       // An aborted sweep may have missed many old rows, so it records no metrics.
@@ -105,6 +107,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
         metrics?.record("keelson.outbox.length", found);
         metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
       }
+      if (jobs.status === "rejected") throw jobs.reason;
       return total;
     },
   };
@@ -167,7 +170,7 @@ async function setAside(
 }
 
 /** When an event was written, or a job is due, in epoch milliseconds. */
-function timeOf({ sort }: OutboxRow): number {
+function timeOf({ sort }: Pick<OutboxRow, "sort">): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }
 
