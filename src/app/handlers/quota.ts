@@ -1,5 +1,4 @@
-import type { Report } from "../../base/errors/option-table.ts";
-import { isRecord } from "../../base/errors/option-table.ts";
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { User } from "../../base/identity/access.ts";
 import { isZoneName } from "../../base/process/time-zone.ts";

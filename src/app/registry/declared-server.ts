@@ -20,22 +20,25 @@ export interface DeclaredServer {
 
 /**
  * Returns the handlers that only read configuration or claim a write in DynamoDB, which a cold
- * start answers without loading the AWS SDK: the handlers of features without tables, on a server without
- * SSM, key ring or custom endpoint. Writes only if they have no hooks and the server has no
- * messages, because a commit needs the SDK.
+ * start answers without loading the AWS SDK: the handlers of features without tables and rate
+ * limits, on a server without SSM, key ring, custom endpoint, registered tenants, API keys or costs
+ * in its lines. Writes only if they have no hooks and the server has no messages, because a commit
+ * needs the SDK.
  */
 export function configReaders({
   registry,
   options,
 }: DeclaredServer): ReadonlySet<HandlerDeclaration> {
-  const { ssm, keyRing, dynamodb } = options;
-  if (ssm !== undefined || keyRing !== undefined || dynamodb?.endpoint !== undefined)
-    return new Set();
+  const { ssm, keyRing, dynamodb, auth, log } = options;
+  const others = [ssm, keyRing, dynamodb?.endpoint, auth?.apiKeys, options.tenants || undefined];
+  if (log?.cost === true || others.some((one) => one !== undefined)) return new Set();
   const isQuiet = !usesMessages(registry);
   return new Set(
     registry.features
       .filter(({ tables }) => tables.length === 0)
-      .flatMap(({ handlers }) => handlers)
+      .flatMap(({ handlers, rateLimit = options.rateLimit }) =>
+        handlers.filter((handler) => (handler.rateLimit ?? rateLimit) === undefined),
+      )
       .filter(({ kind, name }) => kind === "query" || (isQuiet && !registry.hooks.has(name))),
   );
 }

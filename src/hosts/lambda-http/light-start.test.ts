@@ -199,7 +199,16 @@ test("a starting function loads the SDK, unless everything it answers reads conf
   expect(isLoaded([limits], undefined, { dynamodb: { endpoint: "http://127.0.0.1:1" } })).toBe(
     true,
   );
-  expect(isLoaded([limits], undefined, { ssm: { path: "/app" } })).toBe(true);
+  const perHour = { per: "tenant", requests: 1, window: "hour" };
+  for (const options of [
+    { ssm: { path: "/app" } },
+    { tenants: true },
+    { auth: { secret: "a secret of at least 32 characters", apiKeys: true } },
+    { log: { cost: true } },
+    { rateLimit: perHour },
+  ])
+    expect([options, isLoaded([limits], undefined, options)]).toEqual([options, true]);
+  expect(isLoaded([limits], undefined, { log: {} })).toBe(false);
   vi.stubEnv("AWS_LAMBDA_INITIALIZATION_TYPE", "provisioned-concurrency");
   expect(isLoaded([limits])).toBe(true);
   vi.stubEnv("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
