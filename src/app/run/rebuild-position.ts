@@ -35,6 +35,10 @@ export function createPosition(
   let state: RebuildState = start;
   let ended = 0;
   let saving: Promise<void> = Promise.resolve();
+  /** The write that has not started. */
+  let next: Promise<void> | undefined;
+  /** Takes back each loss that no write has begun to save. */
+  let unsaved: (() => void)[] = [];
 
   const withProgress = (tenant: string, { after, replayed }: Progress): RebuildState => {
     return { ...state, tenant, after, replayed: state.replayed + replayed };
@@ -57,24 +61,48 @@ export function createPosition(
     progress.set(tenant, own);
     return own;
   };
+  const save = (): Promise<void> => {
+    next ??= saving.then(async () => {
+      next = undefined;
+      const written = unsaved;
+      unsaved = [];
+      await write(reached()).catch((error: unknown) => {
+        for (const undo of written) undo();
+        throw error;
+      });
+    });
+    saving = next.catch(() => undefined);
+    return next;
+  };
   return {
     places,
     /** Tenants with an event that could not be counted. */
     lost: lost as ReadonlySet<string>,
-    reach: (tenant: string, after: string, isCounted: boolean): void => {
+    reach: (tenant: string, after: string): void => {
       const own = progressOf(tenant);
       own.after = after;
-      if (isCounted) own.replayed += 1;
-      else lost.add(tenant);
+      own.replayed += 1;
+    },
+    /**
+     * Passes over an event that could not be counted, and saves. If that fails, no later position is
+     * past the event, so that the next call tries it again.
+     */
+    lose: (tenant: string, after: string): Promise<void> => {
+      const own = progressOf(tenant);
+      const before = own.after;
+      const wasLost = lost.has(tenant);
+      unsaved.push(() => {
+        own.after = before;
+        if (!wasLost) lost.delete(tenant);
+      });
+      own.after = after;
+      lost.add(tenant);
+      return save();
     },
     end: (tenant: string): void => {
       progressOf(tenant).isDone = true;
     },
     reached,
-    save: (): Promise<void> => {
-      const saved = saving.then(() => write(reached()));
-      saving = saved.catch(() => undefined);
-      return saved;
-    },
+    save,
   };
 }

@@ -164,6 +164,57 @@ describe("a rebuild that cannot count an event", () => {
     expect((await rebuildTelling(shelf)).told).toHaveLength(1);
   });
 
+  test("keeps its tenant if saving fails for the next one", async () => {
+    const shelf = failing();
+    for (const n of [601, 602]) shelf.keep("evil", n);
+    const { saveRebuild } = shelf.store;
+    const stop = new AbortController();
+    let losses = 0;
+    const saves = async (...given: Parameters<typeof saveRebuild>) => {
+      if (given[2].lost === undefined || ++losses !== 2) return saveRebuild(...given);
+      stop.abort(disliked); // so that the position is saved once more
+      throw new Error("no answer");
+    };
+    Object.assign(shelf.store, { saveRebuild: saves });
+    const { runtime, projection } = shelf;
+    await expect(rebuild(runtime, { projection, signal: stop.signal })).rejects.toBe(disliked);
+    expect([losses, shelf.saved.at(-1)]).toMatchObject([3, { lost: ["evil"] }]);
+    const { told, ...rebuilt } = await rebuildTelling(shelf);
+    expect([rebuilt.lost, told.map(({ eventId }) => eventId)]).toEqual([["evil"], ["e-602"]]);
+  });
+
+  test.each([2, 3, 4])(
+    "tells of it in this call or the next one if save %i fails",
+    async (fails) => {
+      const turns = async (count: number) => {
+        for (let turn = 0; turn < count; turn += 1) await new Promise((done) => setImmediate(done));
+      };
+      const shelf = startCounted(async (_ctx, { payload: { n } }) => {
+        await turns(n);
+        throw disliked;
+      });
+      const tenants = ["a", "b", "c", "d"];
+      for (const [n, tenant] of tenants.entries()) shelf.keep(tenant, 2 * n);
+      const { saveRebuild } = shelf.store;
+      let saves = 0;
+      const saveSlowly = async (...given: Parameters<typeof saveRebuild>) => {
+        const isRefused = ++saves === fails;
+        if (saves > 1) await turns(3); // others fail and save meanwhile
+        if (isRefused) throw new Error("no answer");
+        return saveRebuild(...given);
+      };
+      Object.assign(shelf.store, { saveRebuild: saveSlowly });
+      const told = new Set<string | undefined>();
+      const { runtime, projection } = shelf;
+      const tell = ({ tenantId }: UncountedEvent) => void told.add(tenantId);
+      await expect(rebuild(runtime, { projection, tell })).rejects.toThrow();
+      const lost = shelf.saved.flatMap((saved) => saved.lost ?? []);
+      expect([...told]).toEqual(expect.arrayContaining(lost));
+      expect(await rebuild(runtime, { projection, tell })).toMatchObject({ lost: tenants });
+      expect([...told].sort()).toEqual(tenants);
+    },
+  );
+
   test("gives up when more than a thousand tenants have such events", async () => {
     const tenants = Array.from({ length: 999 }, (_, n) => `t${n}`);
     const shelf = failing();

@@ -109,17 +109,19 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
         (error: unknown) => ({ error }),
       );
       unnoted += 1;
-      // Before `reach`, so that no position is saved past the event and the next call fails too.
-      if (failure !== undefined && !position.lost.has(tenant) && position.lost.size >= mostLost)
+      if (failure === undefined) {
+        position.reach(tenant, row.sort);
+        if (unnoted % eventsPerNote === 0) await position.save();
+        continue;
+      }
+      // Before `lose`, so that no position is saved past the event and the next call fails too.
+      if (!position.lost.has(tenant) && position.lost.size >= mostLost)
         throw tooManyLost(name, failure.error);
-      position.reach(tenant, row.sort, failure === undefined);
-      if (failure !== undefined) {
-        // If saving fails too, the cause is the store, and the next call retries the event.
-        await position.save().catch(() => {
-          throw failure.error;
-        });
-        tell?.(uncounted(tenant, type, row, failure.error));
-      } else if (unnoted % eventsPerNote === 0) await position.save();
+      // If saving fails too, the cause is the store, and the next call retries the event.
+      await position.lose(tenant, row.sort).catch(() => {
+        throw failure.error;
+      });
+      tell?.(uncounted(tenant, type, row, failure.error));
     }
     position.end(tenant);
     await position.save();
