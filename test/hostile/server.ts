@@ -36,7 +36,8 @@ export const hostileServer = () =>
 
 /** The defect of a response to a hostile request; `undefined` if it has none. */
 export function wrongWith(status: number, body: string): string | undefined {
-  if (status >= 500) return `${status}: ${body}`;
+  // 501 refuses a Transfer-Encoding that no server has to know.
+  if (status >= 500 && status !== 501) return `${status}: ${body}`;
   if (status < 400) return undefined;
   try {
     const { error, message, requestId } = JSON.parse(body) as Record<string, unknown>;
