@@ -46,8 +46,10 @@ const orders = defineFeature("orders", (r) => {
   });
   r.on(placed, {
     name: "charge",
-    handler: async (ctx) =>
-      void (await ctx.step("charge", { ifUnknown: "retry" }, async () => ({ paid: true }))),
+    handler: async (ctx) => {
+      await ctx.step("charge", { ifUnknown: "retry" }, async () => ({ paid: true }));
+      await ctx.step("receipt", { ifUnknown: "retry" }, async () => ({ text: large }));
+    },
   });
   r.projection("order.totals", { version: 1, on: [[placed, async () => []]] });
   const storage = r.quota("storage", { limit: 10, window: "day" });
@@ -195,9 +197,11 @@ test("the script reads every kind of row with the AWS SDK alone", async () => {
   const message = found.find(({ kind, row }) => kind === "waiting" && row["parts"] !== undefined);
   const text = partsOf("part", message?.row ?? {}, "envelope").join("");
   expect(JSON.parse(text)).toMatchObject({ type: "purchase.sized", payload: { text: large } });
-  const claim = found.find(({ kind, row }) => kind === "claim" && row["parts"] !== undefined);
-  const data = Buffer.concat(partsOf("claim-part", claim?.row ?? {}, "data") as Uint8Array[]);
-  expect(JSON.parse(String(gunzipSync(data.subarray(1))))).toMatchObject({
-    body: JSON.stringify({ text: large }),
-  });
+  for (const stored of ["claim", "step"]) {
+    const inParts = found.find(({ kind, row }) => kind === stored && row["parts"] !== undefined);
+    const data = Buffer.concat(partsOf("claim-part", inParts?.row ?? {}, "data") as Uint8Array[]);
+    expect(JSON.parse(String(gunzipSync(data.subarray(1))))).toMatchObject({
+      body: JSON.stringify({ text: large }),
+    });
+  }
 });
