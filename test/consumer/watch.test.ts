@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { createProject, type Project } from "./support/project.ts";
 
 const main = `import { access, buildServer, defineFeature } from "keelson";
@@ -50,15 +51,6 @@ beforeAll(async () => {
   });
 });
 
-/** A port that is free now: watchers start the application with the same one each time. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** How to start each of them, as docs/local.md says. */
 const watchers: readonly [
   name: string,
@@ -79,7 +71,7 @@ const watchers: readonly [
 test.each(watchers)(
   "%s starts an application on the embedded stack, and reloads it without a linger, keeping the stack and its data",
   async (name, command, args, env) => {
-    const port = await freePort();
+    const port = await freePort(); // watchers start the application with the same one each time
     const directory = join(project.directory, `.keelson-${port}`);
     const answer = async () => {
       const response = await fetch(`http://127.0.0.1:${port}/word`).catch(() => undefined);

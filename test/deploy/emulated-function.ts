@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { expect } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import type { Deployed } from "./package.ts";
 
 /** A packaged function in Lambda's own runtime. */
@@ -62,7 +63,7 @@ export async function startFunction(
     });
   }
   await expect
-    .poll(() => isListening(port), { timeout: 20_000, message: `the emulator of ${name} listens` })
+    .poll(() => isListening(port), { message: `the emulator of ${name} listens` })
     .toBe(true);
   // The emulator takes one invocation at a time, and breaks off with a second.
   let last: Promise<unknown> = Promise.resolve();
@@ -94,14 +95,6 @@ export async function startFunction(
       await ended;
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { readonly port: number }; // safe: it listens on a port
-  server.close();
-  return port;
 }
 
 function isListening(port: number): Promise<boolean> {

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { request } from "node:http";
-import { createServer } from "node:net";
 import { delimiter, dirname } from "node:path";
 import { expect, vi } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import type { Deployed } from "./package.ts";
 
 /** An account on this machine. Its functions run in the `node` of the tests. */
@@ -32,10 +32,7 @@ export async function startMiniStack({
   miniStack,
   awsCli,
 }: Pick<Deployed, "miniStack" | "awsCli">): Promise<MiniStack> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as { readonly port: number }; // safe: it listens on a port
-  probe.close();
+  const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
   const env = {
     ...process.env,
@@ -62,7 +59,7 @@ export async function startMiniStack({
       text += chunk.toString();
     });
   }
-  await vi.waitFor(() => expect(text).toContain("Running on"), { timeout: 30_000 });
+  await vi.waitFor(() => expect(text).toContain("Running on"), { timeout: 120_000 });
   return {
     env,
     text: () => text,

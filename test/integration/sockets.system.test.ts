@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/stack/index.ts";
+import { freePort } from "../support/free-port.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
-import { freePort } from "../support/web-function.ts";
 
 const fixture = join(import.meta.dirname, "../fixtures/sockets.ts");
 const cert = readFileSync(new URL("../fixtures/tls/localhost-cert.pem", import.meta.url));

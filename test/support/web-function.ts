@@ -8,7 +8,8 @@ import {
   request,
   type ServerResponse,
 } from "node:http";
-import { type AddressInfo, createServer as createListener } from "node:net";
+import type { AddressInfo } from "node:net";
+import { freePort } from "./free-port.ts";
 
 // Runs programs as Lambda runs Web Functions, as AWS's pages describe it. If they do not describe a case, it does the worse.
 
@@ -69,15 +70,6 @@ export async function startWebFunction(
       return exit;
     },
   };
-}
-
-export async function freePort(): Promise<number> {
-  const listener = createListener().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const { port } = listener.address() as AddressInfo; // safe: it listens on a port
-  listener.close();
-  await once(listener, "close");
-  return port;
 }
 
 async function accepts(port: number): Promise<boolean> {

@@ -12,6 +12,7 @@ import {
   TransactWriteItemsCommand,
 } from "@aws-sdk/client-dynamodb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { freePort } from "../../../test/support/free-port.ts";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { isAlive } from "../service/data-directory.ts";
 import { type EmbeddedStack, type EmbeddedStackOptions, startEmbeddedStack } from "./index.ts";
@@ -149,9 +150,7 @@ test("names a port that is in use", async () => {
 });
 
 test("uses a free port that is given", async () => {
-  const first = await start();
-  const port = Number(new URL(first.endpoint).port);
-  await first.close();
+  const port = await freePort();
   expect((await start({ port })).endpoint).toBe(`http://127.0.0.1:${port}`);
 });
 
