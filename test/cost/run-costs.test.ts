@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/stack/index.ts";
 import { access, buildServer, createUserConfig, defineFeature } from "../../src/index.ts";
 import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type Bill, type Meter, openMeter } from "./meter.ts";
 import { textOf } from "./works.ts";
 
@@ -129,7 +130,7 @@ test("a tenant's lines add up to the charges of its work, and include nothing of
     meter.taken();
     for (const tenantId of ["acme", "globex"]) {
       await workOf(app, tenantId);
-      await vi.waitFor(() =>
+      await waitFor(() =>
         expect(completed(app).filter((line) => line["tenantId"] === tenantId)).toHaveLength(7),
       );
       bills[tenantId] = unitsOf(meter.taken().bill);
@@ -156,7 +157,7 @@ test("the line of a schedule has its consumption, and a run without calls consum
     await (await app.fetch("/health/live")).text();
     await (await app.fetch("/nowhere")).text();
 
-    await vi.waitFor(() => expect(completed(app)).toHaveLength(2));
+    await waitFor(() => expect(completed(app)).toHaveLength(2));
     const [schedule, request] = completed(app);
     expect(schedule).toMatchObject({ msg: "schedule.completed", readUnits: 0, writeUnits: 6 });
     expect(request).toMatchObject({ readUnits: 0, writeUnits: 0, messageBytes: 0 });

@@ -1,9 +1,10 @@
 // Queries with output: sse(…) or jsonLines(…), over HTTP and in process.
 import { access, buildServer, defineFeature, jsonLines, reply, sse } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { allOf } from "../support/all-of.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const entry = z.object({ id: z.string(), text: z.string().default("none") });
 /** Validates with a promise. */
@@ -147,7 +148,7 @@ test.each(["data", "id", "none"])(
     expect(response.status).toBe(200);
     held.resolve();
     await expect(response.text()).rejects.toThrow();
-    await vi.waitFor(() =>
+    await waitFor(() =>
       expect(app.logs.filter(({ msg }) => msg === "response.cut_off").length).toBeGreaterThan(0),
     );
   },
@@ -200,7 +201,7 @@ test("a client that leaves closes the handler's iterable", async () => {
   expect(Buffer.from(value ?? []).toString()).toContain("id: 1\n");
   await reader?.cancel();
   held.resolve();
-  await vi.waitFor(() => expect(closed).toEqual(["closed"]));
+  await waitFor(() => expect(closed).toEqual(["closed"]));
 });
 
 test("a stream sends comments while nothing happens", async () => {

@@ -2,11 +2,12 @@ import { EventBridgeClient, PutEventsCommand } from "@aws-sdk/client-eventbridge
 import { GetQueueUrlCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { buildServer, defineFeature } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { createRuntime } from "../../src/app/server/create-runtime.ts";
 import { openChecked } from "../../src/hosts/container/adapters.ts";
 import { startWorkers } from "../../src/hosts/container/workers.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const runs: string[] = [];
 const prints = defineFeature("prints", (r) => {
@@ -58,7 +59,7 @@ test("the workers of two containers run each event on the default bus once, and 
     }));
     for (const Entries of [entries.slice(0, 10), entries.slice(10)])
       await bus.send(new PutEventsCommand({ Entries }));
-    await vi.waitFor(() => expect(runs.length).toBeGreaterThanOrEqual(20), { timeout: 20_000 });
+    await waitFor(() => expect(runs.length).toBeGreaterThanOrEqual(20));
     expect(runs.sort()).toEqual(names.map((key) => `acme ${key}`).sort());
     for (const QueueName of ["keelson-events", "keelson-jobs.fifo"])
       await expect(queues.send(new GetQueueUrlCommand({ QueueName }))).rejects.toThrow();

@@ -4,6 +4,7 @@ import httpHeaderNormalizer from "@middy/http-header-normalizer";
 import httpJsonBodyParser from "@middy/http-json-body-parser";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { timeIsOver } from "../../../test/support/time-is-over.ts";
+import { waitFor } from "../../../test/support/wait-for.ts";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { ConflictError, PipelineError, ValidationError } from "../../base/errors/errors.ts";
@@ -360,7 +361,7 @@ describe("an error that a middleware turns into a response", () => {
     expect((await answered).statusCode).toBe(504);
     fails();
 
-    await vi.waitFor(() =>
+    await waitFor(() =>
       expect(logs).toContainEqual(
         expect.objectContaining({ msg: "handler.failed_late", level: "debug" }),
       ),

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { allOf } from "../../../test/support/all-of.ts";
+import { waitFor } from "../../../test/support/wait-for.ts";
 import { eventText, itemTexts, mapped, type Watch } from "./event-stream.ts";
 
 const ignored: Watch = () => () => undefined;
@@ -121,7 +122,7 @@ test("an event that cannot be sent, or an error of the source, ends the stream w
   const next = reader.next();
   source.push({ data: 1, id: "\n" });
   await expect(next).rejects.toThrow("`id` of an event");
-  await vi.waitFor(() => expect(source.isClosed).toBe(true));
+  await waitFor(() => expect(source.isClosed).toBe(true));
   async function* broken() {
     yield { data: 1 };
     throw new Error("the source is broken");
