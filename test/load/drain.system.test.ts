@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const lingerMs = 1_500;
+const lingerMs = 6_000; // in which the balancer notices, on a busy machine too
 const fixture = join(import.meta.dirname, "../fixtures/load.ts");
 const start = () =>
   startProcess(process.execPath, [...nodeOptions, fixture], {

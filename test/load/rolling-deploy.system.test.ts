@@ -28,7 +28,14 @@ afterAll(async () => {
 });
 
 async function start(): Promise<StartedProcess> {
-  const env = { ...app.env, NODE_ENV: "production", PORT: "0", KEELSON_AUTH_SECRET: secret };
+  const SHUTDOWN = JSON.stringify({ lingerMs: 8_000 }); // in which the balancer notices, on a busy machine too
+  const env = {
+    ...app.env,
+    NODE_ENV: "production",
+    PORT: "0",
+    KEELSON_AUTH_SECRET: secret,
+    SHUTDOWN,
+  };
   const one = await startProcess(process.execPath, [fixture], env);
   started.push(one);
   return one;
