@@ -306,5 +306,4 @@ test.each([
       { numRuns: runs(100), endOnFailure: true },
     );
   },
-  60_000,
 );

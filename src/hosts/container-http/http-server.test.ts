@@ -276,7 +276,7 @@ test("receives a body whole, in one chunk or several, and gives every request a 
 });
 
 test("answers 413 to a body over the limit, announced or not, and closes a connection whose rest never comes", async () => {
-  const { port } = await serving({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
+  const { port } = await serving({ headersTimeoutMs: 3_000, requestTimeoutMs: 3_000 });
   const announced = await exchange(
     port,
     "POST /size HTTP/1.1\r\nhost: x\r\ncontent-length: 1001\r\n\r\n",
@@ -321,7 +321,7 @@ test("reads a chunked body in any spelling, and dates even a response without a 
 });
 
 test("ends an upload that never finishes when its time is over, even on an unknown route", async () => {
-  const { port } = await serving({ requestTimeoutMs: 2_000 });
+  const { port } = await serving({ requestTimeoutMs: 4_000 });
   const upload = (path: string) => {
     let timer: NodeJS.Timeout | undefined;
     return exchange(
@@ -409,7 +409,7 @@ test("garbage after a request does not affect its response, which is sent whole 
 });
 
 test("answers a broken or slow body under the request's own ID, and logs it once", async () => {
-  const { port, logs } = await serving({ requestTimeoutMs: 500, headersTimeoutMs: 400 });
+  const { port, logs } = await serving({ requestTimeoutMs: 4_000, headersTimeoutMs: 3_000 });
   const head = "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\n";
   const broken = await exchange(
     port,
@@ -758,7 +758,7 @@ test("warns requests in flight shortly before their time is over, so that they c
   const told = get("/wait");
   await expect.poll(() => logs.map(({ msg }) => msg)).toContain("wait.began");
 
-  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 1_500, totalMs: 10_000 })).toBe(0);
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 6_000, totalMs: 20_000 })).toBe(0);
   const answer = await told;
   expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
   expect(logs).toContainEqual(
@@ -778,7 +778,7 @@ test("an error of the SDK caused by the drain's end is answered with 504 and log
   const told = get("/abortable");
   await expect.poll(() => container.drain.underWay().count).toBe(1);
 
-  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 1_500, totalMs: 10_000 })).toBe(0);
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 6_000, totalMs: 20_000 })).toBe(0);
   const answer = await told;
   expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
   expect(logs.filter(({ msg }) => String(msg).startsWith("request."))).toMatchObject([
@@ -1052,7 +1052,7 @@ test("closes connections beyond the limit at once, and logs it", async () => {
 });
 
 test("drops a client that sends nothing in time without a response or a line", async () => {
-  const { port, logs } = await serving({ headersTimeoutMs: 1_000 });
+  const { port, logs } = await serving({ headersTimeoutMs: 3_000 });
 
   expect(await exchange(port, "")).toBe("");
   expect(await exchange(port, "GET /text")).toMatch(/^HTTP\/1\.1 408 /);
@@ -1062,11 +1062,13 @@ test("drops a client that sends nothing in time without a response or a line", a
 test("an incomplete request head does not hold up the drain, on a new connection or a used one", async () => {
   const { container, runtime, port } = await serving();
   const half = exchange(port, "GET /text HT");
+  const used = Promise.withResolvers<void>();
   const second = exchange(port, ask("/text", "p1"), (socket) => {
-    socket.once("data", () => socket.write("GET /text HT"));
+    socket.once("data", () => socket.write("GET /text HT", () => used.resolve()));
   });
+  await used.promise;
   await expect.poll(() => countConnections(container.http)).toBe(2);
-  const drained = ended(runtime, container, { lingerMs: 300, drainMs: 30_000, totalMs: 60_000 });
+  const drained = ended(runtime, container, { lingerMs: 3_000, drainMs: 30_000, totalMs: 60_000 });
 
   expect(await half).toMatch(/^HTTP\/1\.1 408 [\s\S]*connection: close[\s\S]*malformed_request/);
   expect(await second).toMatch(/^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 408 /);

@@ -17,8 +17,8 @@ afterEach(closeAll);
 test("closes an idle HTTP/2 session after a request that outlived keepAliveTimeoutMs", async () => {
   const { port, connections, said } = await serveBounded({
     tls,
-    keepAliveTimeoutMs: 1_000, // idle sessions close after it, so a request has to arrive before
-    writeTimeoutMs: 1_500,
+    keepAliveTimeoutMs: 4_000, // idle sessions close after it, so a request has to arrive before
+    writeTimeoutMs: 5_000,
   });
   const stall = async () => {
     const session = await http2Client(port, { settings: { initialWindowSize: 0 } });
@@ -33,12 +33,12 @@ test("closes an idle HTTP/2 session after a request that outlived keepAliveTimeo
 test("closes an idle HTTP/2 session after a slow handler has answered", async () => {
   const { port, connections, probe, runtime } = await serveBounded({
     tls,
-    keepAliveTimeoutMs: 1_000,
+    keepAliveTimeoutMs: 4_000,
   });
   const session = await http2Client(port);
   const stream = session.request({ ":path": "/held/a" });
   const sinceMs = performance.now();
-  await expect.poll(() => probe.began === 1 && performance.now() - sinceMs > 1_500).toBe(true);
+  await expect.poll(() => probe.began === 1 && performance.now() - sinceMs > 5_000).toBe(true);
   probe.letGo();
   expect((await stream.toArray()).join("")).toBe('{"name":"a"}');
   expect(runtime.lifecycle.draining.aborted).toBe(false);

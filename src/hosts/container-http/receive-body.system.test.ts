@@ -11,6 +11,7 @@ import {
   serveBounded,
   tls,
 } from "../../../test/fixtures/bounded-server.ts";
+import type { HttpServerOptions } from "./http-options.ts";
 import { createByteBudget } from "./receive-body.ts";
 
 afterEach(closeAll);
@@ -154,11 +155,8 @@ describe.each([
     });
     return rawClient(port, Buffer.concat([preface(), frame(1, 4, 1, head), ...data]), "h2");
   }
-  const served = (bodyBytes = limits.bodyBytes) =>
-    serveBounded(
-      { ...options, requestTimeoutMs: 2_000, headersTimeoutMs: 2_000 },
-      { ...limits, bodyBytes },
-    );
+  const served = (bodyBytes = limits.bodyBytes, times: HttpServerOptions = {}) =>
+    serveBounded({ ...options, ...times }, { ...limits, bodyBytes });
   const holds = ({ bodies }: Bounded, bytes: number) =>
     expect.poll(() => bodies.heldBytes).toBe(bytes);
 
@@ -177,11 +175,12 @@ describe.each([
     await holds(bounded, 30_000);
     client.socket.destroy();
     await holds(bounded, 0);
-    const late = await begin(bounded, "/size", 30_000);
+    const hasty = await served(undefined, { requestTimeoutMs: 4_000, headersTimeoutMs: 4_000 });
+    const late = await begin(hasty, "/size", 30_000);
     await expect.poll(late.got).toContain("took too long");
-    await holds(bounded, 0);
+    await holds(hasty, 0);
     late.socket.write(body); // nor of what comes later
-    await holds(bounded, 0);
+    await holds(hasty, 0);
   });
 
   test("by a body over the limit", async () => {

@@ -413,7 +413,7 @@ test("resets a stream whose headers are far over the limit, and keeps the connec
 });
 
 test("answers 408 to a body that takes too long", async () => {
-  const { client } = await serving({ requestTimeoutMs: 1_000 });
+  const { client } = await serving({ requestTimeoutMs: 4_000 });
   const { open } = await client();
   const stream = open({ ":method": "POST", ":path": "/size" });
   stream.write("abc");
@@ -464,7 +464,7 @@ test("resets a stream that breaks, and logs it", async () => {
 });
 
 test("closes an idle session in time, but not a busy one", async () => {
-  const served = await serving({ keepAliveTimeoutMs: 300 });
+  const served = await serving({ keepAliveTimeoutMs: 4_000 });
   const busy = await served.client();
   const waiting = busy.get("/held/busy");
   await hears(served, "held.began");
@@ -694,7 +694,7 @@ test("answers 504 to an incomplete body, and cuts off and names a stuck stream",
   await once(silent, "connect");
 
   expect(
-    await ended(served.runtime, served.container, { lingerMs: 0, drainMs: 3_000, totalMs: 60_000 }),
+    await ended(served.runtime, served.container, { lingerMs: 0, drainMs: 6_000, totalMs: 60_000 }),
   ).toBe(1);
   expect((await half).status).toBe(504);
   expect((await stuck).status).toBeUndefined();

@@ -207,7 +207,7 @@ describe("the workers of a container", () => {
       await send(["unpolled"], "free");
       await app.settled();
       expect(runs.filter((name) => name !== "polled")).toEqual(["unpolled"]);
-    }, 60_000);
+    });
 
   test("stop quickly when the next process waits, and leave the outbox to it", async () => {
     app.faults.before("PutEvents", 1).fail("InternalException");
