@@ -28,6 +28,7 @@ async function notReadyOnceDraining(): Promise<void> {
     LOG_FORMAT: "json",
     KEELSON_DIRECTORY: directory,
     AWS_ENDPOINT_URL: undefined,
+    SHUTDOWN: JSON.stringify({ lingerMs: 60_000, totalMs: 120_000 }), // it is killed before
   };
   const container = await startProcess(process.execPath, [fixture], env);
   try {

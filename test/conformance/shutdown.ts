@@ -107,12 +107,14 @@ function stopped(): Promise<Stopped> {
 
 const secret = "a secret of the conformance tests, long enough";
 
-const happenings: readonly string[] = [
-  "shutdown.started",
-  "job.completed",
-  "pool.closed",
-  "shutdown.completed",
-];
+/** Happenings by the log line that tells of each. */
+const happenings: ReadonlyMap<string, string> = new Map([
+  ["shutdown.started", "shutdown.started"],
+  ["GET /wait/:ms", "request answered"],
+  ["job.completed", "job.completed"],
+  ["pool.closed", "pool.closed"],
+  ["shutdown.completed", "shutdown.completed"],
+]);
 
 async function stopOne(): Promise<Stopped> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-shutdown-"));
@@ -124,7 +126,7 @@ async function stopOne(): Promise<Stopped> {
     KEELSON_DIRECTORY: directory,
     KEELSON_AUTH_SECRET: secret,
     AWS_ENDPOINT_URL: undefined,
-    PAUSE_MS: "6000",
+    PAUSE_MS: "12000",
   };
   const one = await startProcess(process.execPath, [fixture], env);
   try {
@@ -145,20 +147,16 @@ async function stopOne(): Promise<Stopped> {
     await hears(one, "shutdown.started");
     const duringLinger = (await ask("GET", "/things/last")).status;
     const inFlight = (await slow).status;
-    const answeredAt = new Date().toISOString();
     const exit = await one.exited;
-    const told = one.logs.filter(({ msg }) => happenings.includes(String(msg)));
-    const happened = [
-      ...told,
-      { msg: "request answered", time: answeredAt },
-      { msg: "exited", time: new Date().toISOString() },
-    ];
-    const byTime = happened.toSorted((a, b) => String(a["time"]).localeCompare(String(b["time"])));
+    const told = one.logs.flatMap(({ msg, method, route }) => {
+      const what = msg === "request.completed" ? `${method} ${route}` : String(msg);
+      return happenings.get(what) ?? [];
+    });
     const { phaseMs } = one.logs.find(
       ({ msg }) => msg === "shutdown.completed",
     ) as unknown as Stopped;
     return {
-      order: byTime.map(({ msg }) => String(msg)),
+      order: [...told, "exited"],
       phaseMs,
       statuses: { duringLinger, inFlight },
       exit,
