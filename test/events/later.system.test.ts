@@ -245,7 +245,7 @@ test("a job that is canceled during a sweep is not sent", async () => {
   app.clock.advance(60_000);
   work = async (ctx) => ({ taken: await ctx.cancelJob(jobId) });
   // The sweep has read the row when it notes that it sends it.
-  app.faults.before("UpdateItem", 1).delay(2_000);
+  app.faults.before("UpdateItem", 1).delay(10_000);
   const before = app.calls["PutItem"] ?? 0;
   const settled = app.settled();
   // The sweep claims the shard, reads it, and waits before it notes anything.

@@ -361,7 +361,7 @@ test("a concurrent write is not overwritten, and a row that does not decrypt is 
   app.clock.advance(10_000);
 
   app.faults.before("UpdateItem", 1).delay(500);
-  app.faults.before("UpdateItem", 2).delay(500);
+  app.faults.before("UpdateItem", 2).delay(4_000);
   const rotation = rotateConfigKeys(await app.ctx(operator));
   await expect.poll(() => app.calls["UpdateItem"]).toBeGreaterThan(0);
   await setConfig(await app.ctx(ann), token, "new");

@@ -106,14 +106,13 @@ test.each(["event", "job"] as const)(
     }
 
     const all = ["acme", "globex", "small"].flatMap((tenant) => ids.map((id) => `${tenant} ${id}`));
-    await expect.poll(() => done.length, { timeout: 60_000, interval: 50 }).toBe(all.length);
+    await expect.poll(() => done.length, { timeout: 240_000, interval: 50 }).toBe(all.length);
     expect(done.toSorted()).toEqual(all.toSorted());
     const limits = { "tenant acme": 2, "tenant globex": 2, "tenant small": 1, all: 3 };
     for (const [limit, number] of Object.entries(limits))
       expect(most.get(limit)).toBeLessThanOrEqual(number);
     expect(most.get("all")).toBeGreaterThan(1);
   },
-  90_000,
 );
 
 test("a tenant whose slots are all held delays no other: nine tenants run while thirty messages of another wait", async () => {
@@ -139,4 +138,4 @@ test("a tenant whose slots are all held delays no other: nine tenants run while 
   } finally {
     holding.resolve();
   }
-}, 90_000);
+});

@@ -77,7 +77,7 @@ test("jobs of a group that wait run in the order in which they were enqueued, ho
   await add("a6");
   await app.settled();
   expect(done.at(-1)).toBe("a6");
-}, 60_000);
+});
 
 test("a job that is dead-lettered lets the next one of its group run", async () => {
   const { ended } = await block();
@@ -89,7 +89,7 @@ test("a job that is dead-lettered lets the next one of its group run", async () 
   expect(settled).toContain("dead-letter queue");
   await rounds(2).catch(() => undefined);
   expect(done).toEqual(["blocks", "a2"]);
-}, 60_000);
+});
 
 test("while its line cannot be read, a job is retried", async () => {
   app.faults.before("GetItem", 1).fail("InternalServerError");
@@ -97,4 +97,4 @@ test("while its line cannot be read, a job is retried", async () => {
   await app.settled();
   expect(lines("queue.retry")).toHaveLength(1);
   expect(done).toEqual(["a1"]);
-}, 20_000);
+});

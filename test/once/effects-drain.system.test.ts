@@ -70,7 +70,7 @@ async function doneBy({ logs }: StartedProcess): Promise<unknown[]> {
 }
 
 test("A shutdown finishes a write, and sends what it has committed", async () => {
-  const process = await start({ PAUSE_MS: "1000" });
+  const process = await start({ PAUSE_MS: "5000" });
   const answered = send(process, "p1");
   await hears(process, "parcel.waits");
   expect(await waiting()).toEqual([]); // the joined effects are stored with the commit

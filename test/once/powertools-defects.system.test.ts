@@ -199,7 +199,7 @@ test.each([
       { powertools: [true, 2], claimLayer: [false, 1] },
     );
   },
-  30_000,
+  120_000,
 );
 
 test("W5: a handler that has timed out keeps its claim while it is still running", async () => {

@@ -98,7 +98,7 @@ describe.concurrent("after the lease of 30 s and 2 s of clock skew,", () => {
   });
 
   test("a process that was paused cannot commit over a duplicate, and its caller gets the duplicate's answer", async () => {
-    const [frozen, other] = [await start(3_000), await start()];
+    const [frozen, other] = [await start(20_000), await start()]; // over before it goes on
     const late = send(frozen, "POST", "frozen");
     await began(frozen, "frozen");
     process.kill(frozen.child.pid as number, "SIGSTOP");
