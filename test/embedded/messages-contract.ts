@@ -79,9 +79,9 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
     test("a message in flight is nobody else's until its time is over, and then it counts anew", async () => {
       const url = await create();
       await send(url, "x");
-      const first = await receiveOne(url, { VisibilityTimeout: 1 });
+      const first = await receiveOne(url, { VisibilityTimeout: 5 });
       expect(await receive(url)).toEqual([]);
-      await pass(1_000);
+      await pass(5_000);
       const second = await receiveOne(url, { VisibilityTimeout: 30 });
       expect(second.MessageId).toBe(first.MessageId);
       expect(second.Attributes).toMatchObject({
@@ -97,20 +97,20 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
       const url = await create();
       await send(url, "x");
       await hide(url, await receiveOne(url), 0);
-      const again = await receiveOne(url, { VisibilityTimeout: 1 });
+      const again = await receiveOne(url, { VisibilityTimeout: 5 });
       await hide(url, again, 60);
-      await pass(2_000);
+      await pass(6_000);
       expect(await receive(url)).toEqual([]);
       await remove(url, again);
     });
 
     test("a message that is sent with a delay comes later", async () => {
       const url = await create();
-      await send(url, "late", { DelaySeconds: 1 });
+      await send(url, "late", { DelaySeconds: 5 });
       await send(url, "now");
       expect(await attributesOf(url)).toMatchObject({ ApproximateNumberOfMessagesDelayed: "1" });
       expect(bodies(await receive(url))).toEqual(["now"]);
-      expect((await receiveOne(url)).Body).toBe("late");
+      expect((await receiveOne(url, { WaitTimeSeconds: 20 })).Body).toBe("late");
     });
 
     test("what waits and what is in flight is counted", async () => {
