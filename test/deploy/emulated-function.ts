@@ -21,7 +21,7 @@ export async function startFunction(
   { emulator, runtime, task, variables }: Deployed,
   name: string,
   {
-    timeoutSeconds = 20,
+    timeoutSeconds = 60, // of a start and calls of LocalStack on a busy machine
     env = {},
   }: { readonly timeoutSeconds?: number; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<EmulatedFunction> {

@@ -39,7 +39,7 @@ describe("in Lambda's own runtime,", () => {
       text: body,
       chunksMs,
       isWhole,
-    } = await invoke("functionUrl", "/chunks");
+    } = await invoke("functionUrl", "/chunks/2000");
     expect(headers).toMatchObject({
       "content-type": "application/vnd.awslambda.http-integration-response",
       "lambda-runtime-function-response-mode": "streaming",
@@ -50,11 +50,12 @@ describe("in Lambda's own runtime,", () => {
       cookies: [expect.stringContaining("a=1"), expect.stringContaining("b=2")],
     });
     expect([body, isWhole]).toEqual(["one two three", true]);
+    // A busy machine reads chunks late, and perhaps two together.
     expect((chunksMs.at(-1) ?? 0) - (chunksMs[0] ?? 0)).toBeGreaterThan(400);
   });
 
   test("a REST API has its cookies in multiValueHeaders", async () => {
-    const { prelude } = await invoke("restApi", "/chunks");
+    const { prelude } = await invoke("restApi", "/chunks/1");
     expect(prelude).toMatchObject({
       multiValueHeaders: { "set-cookie": [/a=1/, /b=2/].map((re) => expect.stringMatching(re)) },
     });
@@ -62,7 +63,7 @@ describe("in Lambda's own runtime,", () => {
 
   test.each([
     ["/none", "GET", 204],
-    ["/chunks", "HEAD", 200],
+    ["/chunks/1", "HEAD", 200],
   ])("a response without a body has its prelude: %s %s", async (path, method, statusCode) => {
     const { prelude, body, isWhole } = await invoke("functionUrl", path, method);
     expect(prelude).toMatchObject({ statusCode });
@@ -83,7 +84,7 @@ describe("in Lambda's own runtime,", () => {
   });
 
   test("an HTTP API gets a whole result", async () => {
-    const { prelude, text: body, isWhole } = await invoke("httpApi", "/chunks");
+    const { prelude, text: body, isWhole } = await invoke("httpApi", "/chunks/1");
     expect([prelude, isWhole]).toEqual([{}, true]);
     const { statusCode, body: bytes, isBase64Encoded } = JSON.parse(body);
     expect([statusCode, isBase64Encoded]).toEqual([200, true]);
