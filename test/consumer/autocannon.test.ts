@@ -11,7 +11,10 @@ const fixture = join(import.meta.dirname, "../fixtures/limited.ts");
 /** Requests a second, in the fixture. */
 const number = 40;
 
-/** Prints the result, and how often autocannon has seen each status with its fields. */
+/**
+ * Prints the result, and how often autocannon has seen each status with its fields: after three seconds, or once a slow machine has
+ * seen enough of both statuses.
+ */
 const load = `import autocannon from "autocannon";
 const seen = {};
 const names = ["ratelimit-policy", "ratelimit", "retry-after"];
@@ -23,7 +26,14 @@ const setupClient = (client) =>
     seen[key] = (seen[key] ?? 0) + 1;
   });
 const limits = { connections: 8, overallRate: 500, duration: 3 };
-const { errors, timeouts } = await autocannon({ url: process.argv[2], ...limits, setupClient });
+const counted = (status) =>
+  Object.entries(seen).reduce((sum, [key, count]) => sum + (JSON.parse(key)[0] === status ? count : 0), 0);
+let [errors, timeouts] = [0, 0];
+for (let round = 0; round < 20 && Math.min(counted(200), counted(429)) <= ${number}; round += 1) {
+  const result = await autocannon({ url: process.argv[2], ...limits, setupClient });
+  errors += result.errors;
+  timeouts += result.timeouts;
+}
 console.log(JSON.stringify({ seen, errors, timeouts }));
 `;
 

@@ -149,7 +149,6 @@ test.each(runners)(
   async (_name, args, env, passed) => {
     const { code, stdout, stderr } = await project.run("node", args, {
       env: { ...env, NO_COLOR: "1", FORCE_COLOR: "0" },
-      timeoutMs: 60_000,
     });
     const output = `${stdout}\n${stderr}`;
     expect({ code, output }).toMatchObject({ code: 0 });

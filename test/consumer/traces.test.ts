@@ -390,7 +390,7 @@ async function consumeUntil(isSo: () => boolean, invoke: (event: unknown) => Pro
     stack.env["KEELSON_EVENT_QUEUE"] ?? "keelson-events",
     stack.env["KEELSON_JOB_QUEUE"] ?? "keelson-jobs.fifo",
   ];
-  const end = Date.now() + 60_000;
+  const end = Date.now() + 180_000;
   while (!isSo() && Date.now() < end) {
     for (const QueueName of names) {
       const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));

@@ -104,7 +104,6 @@ test.each(watchers)(
       reloadsMs.push(Math.round(performance.now() - beganMs));
     }
     console.log(`${name}: reloads took ${reloadsMs.join(", ")} ms`);
-    expect(Math.min(...reloadsMs)).toBeLessThan(10_000);
 
     await app.stop("SIGINT");
     const lines = app.output().match(/\{"level".*\}/g) ?? []; // tsx clears the screen in front of one
@@ -114,14 +113,13 @@ test.each(watchers)(
     expect(said("embedded.stopped")).toEqual([]);
     const lingersMs = said("shutdown.completed").map(({ phaseMs }) => phaseMs.draining);
     expect(lingersMs.length).toBeGreaterThanOrEqual(3);
-    expect(Math.max(...lingersMs)).toBeLessThan(2_500); // a linger has 3 s
+    expect(lingersMs).toEqual(lingersMs.map(() => 0));
   },
 );
 
 test("an application with queues reloads about as fast as one without", async () => {
-  const reloads = async (queues: string) => {
+  const start = async (queues: string) => {
     const port = await freePort();
-    project.write("word.ts", wordFile("zero"));
     const app = project.start("node", ["--watch", "main.ts"], {
       env: {
         ...{ NODE_ENV: "development", LOG_FORMAT: "json", PORT: String(port), QUEUES: queues },
@@ -134,19 +132,26 @@ test("an application with queues reloads about as fast as one without", async ()
         () => undefined,
       );
     await expect.poll(word, { interval: 10 }).toMatchObject({ word: "zero" });
-    const tookMs: number[] = [];
-    for (let count = 1; count <= 6; count += 1) {
-      // Past what is loaded once it answers, so that the last poll is idle.
-      await new Promise((resolve) => setTimeout(resolve, 1_200));
-      const beganMs = performance.now();
-      project.write("word.ts", wordFile(`word ${count}`));
-      await expect.poll(word, { interval: 10 }).toMatchObject({ word: `word ${count}` });
-      tookMs.push(Math.round(performance.now() - beganMs));
-    }
-    await app.stop("SIGINT");
-    return tookMs.toSorted((one, other) => one - other);
+    return { app, word, tookMs: [] as number[] };
   };
-  const [without, withQueues] = [await reloads(""), await reloads("yes")];
+  project.write("word.ts", wordFile("zero"));
+  // Both reload at the same time, so that other work of the machine slows down both.
+  const both = [await start(""), await start("yes")];
+  for (let count = 1; count <= 6; count += 1) {
+    // Past what is loaded once it answers, so that the last poll is idle.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    const beganMs = performance.now();
+    project.write("word.ts", wordFile(`word ${count}`));
+    await Promise.all(
+      both.map(async ({ word, tookMs }) => {
+        await expect.poll(word, { interval: 10 }).toMatchObject({ word: `word ${count}` });
+        tookMs.push(Math.round(performance.now() - beganMs));
+      }),
+    );
+  }
+  for (const { app } of both) await app.stop("SIGINT");
+  const sorted = both.map(({ tookMs }) => tookMs.toSorted((one, other) => one - other));
+  const [without = [], withQueues = []] = sorted;
   console.log(
     `reloads took ${without.join(", ")} ms without queues, ${withQueues.join(", ")} ms with queues`,
   );

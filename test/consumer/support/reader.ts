@@ -70,7 +70,7 @@ export class Reader {
       return;
     }
     const isReading = step.commands.every(({ command }) => reads.test(command));
-    const deadline = Date.now() + (isReading ? 60_000 : 0);
+    const deadline = Date.now() + (isReading ? 180_000 : 0);
     let problem = await this.#difference(step.commands);
     while (problem !== undefined && Date.now() < deadline)
       problem = await this.#difference(step.commands);
