@@ -25,6 +25,7 @@ export default defineConfig({
       "src/aws/stores/{claim-store,step-store,tenant-rows}.test.ts",
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },
+    setupFiles: ["test/support/seed.ts"],
     testTimeout: 300_000, // the first call of a service takes seconds
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },

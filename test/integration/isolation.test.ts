@@ -12,7 +12,10 @@ import { type HttpApiEvent, lambdaHttp } from "keelson/lambda";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { seededRandom } from "../../src/tools/testing/races/search.ts";
 import { runs } from "../support/runs.ts";
+
+const random = seededRandom(Number(process.env["KEELSON_TEST_SEED"]));
 
 const probeInput = z.object({ n: z.number() });
 const probeOutput = z.object({ tenantId: z.string(), limit: z.number() });
@@ -127,7 +130,7 @@ const isolation = defineFeature("isolation", (r) => {
       checkAll("beginning");
       await gate.pass();
       for (const [name, step] of shuffled(Object.entries(steps))) {
-        await turns(Math.floor(Math.random() * 4));
+        await turns(Math.floor(random() * 4));
         checkAll(`before ${name}`);
         await step();
         checkAll(`after ${name}`);
@@ -349,7 +352,7 @@ async function turns(count: number): Promise<void> {
 
 function shuffled<Item>(items: readonly Item[]): Item[] {
   return items
-    .map((item) => ({ item, at: Math.random() }))
+    .map((item) => ({ item, at: random() }))
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item);
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
+import { seededRandom } from "../../tools/testing/races/search.ts";
 import { RateCounter } from "./rate-counter.ts";
 import type { RateStore } from "./rate-store.ts";
 
@@ -159,12 +160,14 @@ describe("1 to 50 processes", () => {
   });
 });
 
+const random = seededRandom(Number(process.env["KEELSON_TEST_SEED"]));
+
 test.each([
   ["evenly", 100, (request: number) => request % 20],
   ["evenly", 1_000, (request: number) => request % 20],
-  ["at random", 100, () => Math.floor(Math.random() * 20)],
-  ["at random", 1_000, () => Math.floor(Math.random() * 20)],
-  ["mostly to a few", 1_000, () => Math.floor(20 * Math.random() ** 3)],
+  ["at random", 100, () => Math.floor(random() * 20)],
+  ["at random", 1_000, () => Math.floor(random() * 20)],
+  ["mostly to a few", 1_000, () => Math.floor(20 * random() ** 3)],
 ])(
   "20 processes, offered 20 times the number %s (%i), reach 90 %% with few calls",
   async (_how, number, processOf) => {
