@@ -90,7 +90,9 @@ test("a second terminal shows the tree of a request, confirmed by the tables", a
   const trace = async (...parameters: readonly string[]) =>
     (await run("npm", ["run", "--silent", "trace", "--", ...parameters], { env: own })).stdout;
   // The answer waits for none of what follows.
-  await expect.poll(() => trace("traced-1")).toMatch(/\n\nNothing is stuck\.\n$/);
+  await expect
+    .poll(() => trace("traced-1"), { timeout: 120_000 })
+    .toMatch(/\n\nNothing is stuck\.\n$/);
   const [whole, last] = [
     await trace("traced-1"),
     JSON.parse(await trace("--json")) as { readonly id: string; readonly tables: boolean },
