@@ -32,7 +32,11 @@ export function createSlots(parts: SlotParts): Slots {
   const fullUntilMs = new Map<string, number>();
   return {
     list: store.list,
-    isFull: (place) => (fullUntilMs.get(textOf(place)) ?? 0) > clock.now(),
+    isFull: (place) => {
+      const leftMs = (fullUntilMs.get(textOf(place)) ?? 0) - clock.now();
+      // It is longer if the clock was set back.
+      return leftMs > 0 && leftMs <= fullMs;
+    },
     take: async (place, most, holder) => {
       if (await takeSlot(parts, place, most, { ...holder, sinceMs: clock.now() })) return true;
       if (fullUntilMs.size >= maxRemembered) fullUntilMs.clear();
