@@ -72,3 +72,28 @@ test("refuses without a call while the process knows that all slots are held", a
   await taking.leave();
   expect(calls).toEqual([]);
 });
+
+test.each([
+  [2.7, 2],
+  [0, 0],
+  [5_000, 1_000],
+])("a key with the value %d allows %d runs", async (value, most) => {
+  const { slots, calls } = start();
+  const taking = slotsOf({ slots }, "scans.file.scan", "acme", { perTenant: atOnce });
+  await taking.enter({ config: async () => value } as unknown as PipelineContext, run);
+  expect(calls).toEqual([["take", "perTenant", "acme", most, "me"]]);
+});
+
+test.each([undefined, Number.NaN, -1, "3"])(
+  "a key with the value %j fails the attempt and takes no slot",
+  async (value) => {
+    const { slots, calls } = start();
+    const taking = slotsOf({ slots }, "scans.file.scan", "acme", { total: atOnce });
+    const given = { config: async () => value } as unknown as PipelineContext;
+    const expected =
+      /^scans\.file\.scan: concurrency\.total is .+; give the key a default, and bounds from 0$/;
+    await expect(taking.enter(given, run)).rejects.toThrow(expected);
+    await taking.leave();
+    expect(calls).toEqual([]);
+  },
+);

@@ -1,3 +1,4 @@
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import { MustWaitError } from "../../parts/limits/must-wait.ts";
 import type { SlotPlace } from "../../parts/limits/slot.ts";
@@ -16,6 +17,9 @@ export interface TaskSlots {
   /** Gives back the slots that the run has taken. Never throws. */
   leave(): Promise<void>;
 }
+
+/** All holders share an item of DynamoDB, which holds 400 KB. */
+const mostHolders = 1_000;
 
 /** Slots of one run: first its tenant's, then the handler's. */
 export function slotsOf(
@@ -36,7 +40,7 @@ export function slotsOf(
     enter: async (ctx, run) => {
       const { take } = await slots.open();
       for (const [place, limit] of wanted) {
-        const most = typeof limit === "number" ? limit : await ctx.config(limit);
+        const most = await numberOf(limit, `${handler}: concurrency.${place.limit}`, ctx);
         // Safe cast: every run of a message has a claim.
         const { claim } = run.held() as NonNullable<ReturnType<RunParts["held"]>>;
         const { key, owner } = claim;
@@ -54,4 +58,11 @@ export function slotsOf(
       await Promise.all(taken.map(({ place, owner }) => leave(place, owner)));
     },
   };
+}
+
+/** @throws TypeError if the key of a limit has no number. Every run would be below it. */
+async function numberOf(limit: Limit, name: string, ctx: PipelineContext): Promise<number> {
+  const value: unknown = await (typeof limit === "number" ? limit : ctx.config(limit));
+  if (typeof value === "number" && value >= 0) return Math.min(Math.floor(value), mostHolders);
+  throw new TypeError(`${name} is ${quoted(value)}; give the key a default, and bounds from 0`);
 }
