@@ -1,9 +1,9 @@
 // A model of slots: processes that crash and stall, clocks that differ, numbers that change.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { SlotHolder, SlotRow, SlotStore } from "../../src/parts/limits/slot.ts";
+import type { SlotHolder, SlotStore } from "../../src/parts/limits/slot.ts";
 import { createSlots } from "../../src/parts/limits/slots.ts";
-import { claimKey, keyText } from "../../src/parts/once/claim.ts";
+import { claimKey, keyText, takenClaim } from "../../src/parts/once/claim.ts";
 import { createClaims } from "../../src/parts/once/claims.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "../once/world.ts";
 import { runs } from "../support/runs.ts";
@@ -36,13 +36,19 @@ const scenario = fc.record({
     fc.oneof({ weight: 6, arbitrary: fc.nat(2_000) }, fc.constantFrom(11_000, 33_000, 40_000)),
     { maxLength: 40 },
   ),
-  /** Whether a process's timers stand still as well when the time jumps. */
-  stalls: fc.array(fc.boolean(), { maxLength: 40 }),
+  /** Turns for which the processes' timers also stop when the time jumps. */
+  stalls: fc.array(fc.constantFrom(0, 1, 2, 3, Number.POSITIVE_INFINITY), { maxLength: 40 }),
+  /** Turns for which each run works. */
+  works: fc.array(fc.integer({ min: 1, max: 4 }), { maxLength: 12 }),
 });
+
+interface Shared {
+  row: readonly SlotHolder[] | undefined;
+}
 
 /** Slots in memory, for one process. */
 function slotStoreOf(
-  shared: { row: SlotRow | undefined },
+  shared: Shared,
   process: Process,
   turn: (call: string) => Promise<Fate>,
 ): SlotStore {
@@ -58,19 +64,16 @@ function slotStoreOf(
   return {
     list: async () => [],
     read: () => call("slots read", () => shared.row),
-    add: (_place, { holder, row, ended }) =>
+    add: (_place, { holder, most, hasRow }) =>
       call("slots add", () => {
-        if (shared.row?.version !== row?.version) return false;
-        const left = (shared.row?.holders ?? []).filter(({ owner }) => !ended.includes(owner));
-        shared.row = { version: (row?.version ?? 0) + 1, holders: [...left, holder] };
+        const { row } = shared;
+        if (hasRow !== (row !== undefined) || (row ?? []).length >= most) return false;
+        shared.row = [...(row ?? []), holder];
         return true;
       }),
-    remove: (_place, owner) =>
+    remove: (_place, owners) =>
       call("slots remove", () => {
-        const { row } = shared;
-        if (row === undefined) return;
-        const left = row.holders.filter((holder: SlotHolder) => holder.owner !== owner);
-        shared.row = { ...row, holders: left };
+        shared.row = shared.row?.filter(({ owner }) => !owners.includes(owner));
       }),
   };
 }
@@ -80,13 +83,15 @@ test("no interleaving has more runs that could commit than slots, and every job 
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), scenario, async (scheduler, given) => {
       const world = new World();
-      const shared: { row: SlotRow | undefined } = { row: undefined };
+      const shared: Shared = { row: undefined };
       const left = {
         fates: [...given.fates],
         jumps: [...given.jumps],
         stalls: [...given.stalls],
         numbers: [...given.numbers],
+        works: [...given.works],
       };
+      let stalledFor = Number.POSITIVE_INFINITY;
       const running = new Map<string, { readonly process: Process; readonly key: string }>();
       /** Runs that work, and whose commit the store would accept. */
       const working = () =>
@@ -98,8 +103,9 @@ test("no interleaving has more runs that could commit than slots, and every job 
         await scheduler.schedule(Promise.resolve(), call);
         const jump = left.jumps.shift() ?? 0;
         world.nowMs += jump;
-        if (jump > 10_000 && left.stalls.shift() !== true)
-          for (const { timers } of processes) timers.tick();
+        if (jump > 10_000) stalledFor = left.stalls.shift() ?? 0;
+        if (stalledFor === 0) for (const { timers } of processes) timers.tick();
+        stalledFor -= 1;
         return left.fates.shift() ?? "fine";
       };
       const processOf = (n: number, skewMs: number) => {
@@ -138,7 +144,8 @@ test("no interleaving has more runs that could commit than slots, and every job 
           }
           running.set(owner, { process, key: keyText(key) });
           expect(working()).toBeLessThanOrEqual(number);
-          await turn("work");
+          const turns = left.works.shift() ?? 1;
+          for (let n = 0; n < turns; n += 1) await turn("work");
           return (await claim.complete(undefined)) ? "worked" : "fenced";
         } catch (error) {
           claim.abandon();
@@ -170,4 +177,49 @@ test("no interleaving has more runs that could commit than slots, and every job 
   );
   // What the model has met.
   expect([...seen].toSorted()).toEqual(["done", "fenced", "running", "waits", "worked"]);
+});
+
+test("in every interleaving, runs that reach a place with enough free slots all get one", async () => {
+  const given = fc.record({
+    admitted: fc.integer({ min: 1, max: 12 }),
+    processes: fc.integer({ min: 1, max: 5 }),
+    /** Slots that stay free. */
+    spare: fc.nat(2),
+    /** Runs whose processes have crashed, and whose claims have expired. */
+    crashed: fc.nat(12),
+    hasRow: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), given, async (scheduler, { admitted, spare, ...rest }) => {
+      const world = new World();
+      const keyOf = (name: string) => claimKey(["job"], name);
+      const crashed = Array.from({ length: rest.crashed }, (_, n) => `crashed-${n}`);
+      const dead = crashed.map((owner) => ({ owner, key: keyOf(owner), sinceMs: 0 }));
+      for (const { owner, key } of dead)
+        world.records.set(keyText(key), takenClaim(owner, world.nowMs - 60_000));
+      const shared: Shared = { row: rest.hasRow || dead.length > 0 ? dead : undefined };
+      const turn = async (call: string): Promise<Fate> => {
+        await scheduler.schedule(Promise.resolve(), call);
+        return "fine";
+      };
+      const processes = Array.from({ length: rest.processes }, (_, n) => {
+        const process: Process = { isAlive: true, name: `p${n}` };
+        const store = slotStoreOf(shared, process, turn);
+        const claims = storeOf(world, process, turn);
+        return createSlots({ store, claims, clock: { now: () => world.nowMs } });
+      });
+      const most = admitted + spare;
+      const takes = Promise.all(
+        Array.from({ length: admitted }, (_, n) => {
+          const owner = `run-${n}`;
+          world.records.set(keyText(keyOf(owner)), takenClaim(owner, world.nowMs));
+          return processes[n % processes.length]?.take(place, most, { owner, key: keyOf(owner) });
+        }),
+      );
+      expect(await scheduler.waitFor(takes)).toEqual(Array.from({ length: admitted }, () => true));
+      expect(processes.map(({ isFull }) => isFull(place))).not.toContain(true);
+      expect(shared.row?.length).toBeLessThanOrEqual(most);
+    }),
+    { numRuns: runs(1_000) },
+  );
 });

@@ -42,31 +42,28 @@ const shown = ({ owner, key: { partition, sort }, sinceMs }: SlotHolder) => ({
   sinceMs,
 });
 
-test("a holder is added only to the row that was read, and holders that have ended are removed with it", async () => {
+test("a place has at most as many holders as allowed, and as many again once they are removed", async () => {
   const store = dynamoSlots(database, tableName);
+  const add = (owner: string, most: number, hasRow = true) =>
+    store.add(ofTenant, { holder: holderOf(owner), most, hasRow, expiresAt });
   expect(await store.read(ofTenant)).toBeUndefined();
-  await store.remove(ofTenant, "nobody");
-  const add = (owner: string, version?: number, ended: readonly string[] = []) =>
-    store.add(ofTenant, {
-      holder: holderOf(owner),
-      row: version === undefined ? undefined : { version, holders: [] },
-      ended,
-      expiresAt,
-    });
-  expect(await add("a")).toBe(true);
-  expect(await add("b")).toBe(false);
-  expect(await add("b", 1)).toBe(true);
-  expect(await add("c", 1)).toBe(false);
-  const { version, holders } = (await store.read(ofTenant)) ?? { version: 0, holders: [] };
-  expect(version).toBe(2);
+  await store.remove(ofTenant, ["nobody"]);
+  expect(await add("a", 2)).toBe(false);
+  expect(await store.read(ofTenant)).toBeUndefined();
+  expect(await add("a", 2, false)).toBe(true);
+  expect(await add("b", 2, false)).toBe(false);
+  expect(await add("b", 1)).toBe(false);
+  expect(await add("b", 2)).toBe(true);
+  expect(await add("c", 2)).toBe(false);
+  const holders = (await store.read(ofTenant)) ?? [];
   expect(holders.toSorted((one, other) => one.owner.localeCompare(other.owner))).toEqual(
     [holderOf("a"), holderOf("b")].map(shown),
   );
-  // Removing one does not change the version, since it only makes room.
-  await store.remove(ofTenant, "b");
-  await store.remove(ofTenant, "b");
-  expect(await add("c", 2, ["a", "b"])).toBe(true);
-  expect(await store.read(ofTenant)).toEqual({ version: 3, holders: [shown(holderOf("c"))] });
+  await store.remove(ofTenant, ["b"]);
+  await store.remove(ofTenant, ["a", "b", "nobody"]);
+  expect(await store.read(ofTenant)).toEqual([]);
+  expect(await add("c", 1)).toBe(true);
+  expect(await store.read(ofTenant)).toEqual([shown(holderOf("c"))]);
 });
 
 test("lists the places of a handler", async () => {
@@ -77,10 +74,10 @@ test("lists the places of a handler", async () => {
     { handler: `${handler}-2`, limit: "total" },
   ];
   for (const place of places)
-    await store.add(place, { holder: holderOf("a"), row: undefined, ended: [], expiresAt });
+    await store.add(place, { holder: holderOf("a"), most: 1, hasRow: false, expiresAt });
   const found = await store.list(`${handler}-2`);
   expect(found.map(({ place }) => place)).toEqual([places[1], places[0], places[2]]);
-  expect(found[0]?.row).toEqual({ version: 1, holders: [shown(holderOf("a"))] });
+  expect(found[0]?.holders).toEqual([shown(holderOf("a"))]);
   expect(await store.list("none")).toEqual([]);
 });
 
@@ -95,5 +92,24 @@ test("a slot is free once the claim of its holder has ended", async () => {
   await claims.complete(first.key, completedClaim(first.owner, nowMs));
   expect(await slots.take(place, 1, second)).toBe(true);
   await slots.leave(place, second.owner);
-  expect(await dynamoSlots(database, tableName).read(place)).toEqual({ version: 2, holders: [] });
+  expect(await dynamoSlots(database, tableName).read(place)).toEqual([]);
+});
+
+test("runs that reach an idle place together, in several processes, all get its free slots and no more", async () => {
+  const processes = Array.from({ length: 4 }, () =>
+    openSlots(database, tableName, { now: () => nowMs }),
+  );
+  const claims = dynamoClaimStore(database, tableName);
+  const runs = Array.from({ length: 24 }, () => holderOf(crypto.randomUUID()));
+  await Promise.all(
+    runs.map(({ key, owner }) => claims.take(key, takenClaim(owner, nowMs), nowMs)),
+  );
+  const admitted = async (place: SlotPlace, most: number) => {
+    const taken = await Promise.all(
+      runs.map((run, n) => processes[n % processes.length]?.take(place, most, run)),
+    );
+    return taken.filter((isTaken) => isTaken === true).length;
+  };
+  expect(await admitted({ handler: `${handler}-4`, limit: "total" }, 24)).toBe(24);
+  expect(await admitted({ handler: `${handler}-5`, limit: "total" }, 7)).toBe(7);
 });

@@ -7,14 +7,13 @@ import type {
   PlacedRow,
   SlotHolder,
   SlotPlace,
-  SlotRow,
   SlotStore,
 } from "../../parts/limits/slot.ts";
 import { createSlots, type Waiting } from "../../parts/limits/slots.ts";
 import type { Item } from "./claim-item.ts";
 import { dynamoClaimStore, marshalled } from "./claim-store.ts";
 import { dynamoLines } from "./line-store.ts";
-import { malformedRow, numberIn, numbersIn, tableOf } from "./table.ts";
+import { malformedRow, numberIn, tableOf } from "./table.ts";
 
 export function openSlots(database: Database, tableName: string, clock: Clock): Waiting {
   const store = dynamoSlots(database, tableName);
@@ -28,19 +27,21 @@ export function dynamoSlots(database: Database, tableName: string): SlotStore {
   return {
     read: async (place) => {
       const item = await table.get(keyOf(place));
-      return item === undefined ? undefined : rowOf(item);
+      return item === undefined ? undefined : holdersOf(item);
     },
-    add: async (place, { row, ...added }) => {
-      if (row === undefined)
+    add: async (place, added) => {
+      if (!added.hasRow)
         return table.put(newRow(place, added), { ConditionExpression: "attribute_not_exists(pk)" });
-      const changed = await table.update(marshalled(keyOf(place)), changeOf(row, added));
+      const changed = await table.update(marshalled(keyOf(place)), additionOf(added));
       return changed !== undefined;
     },
-    remove: async (place, owner) => {
+    remove: async (place, owners) => {
+      const names = Object.fromEntries(owners.map((owner, index) => [`#o${index}`, owner]));
+      const removed = Object.keys(names).map((name) => `holders.${name}`);
       await table.update(marshalled(keyOf(place)), {
-        UpdateExpression: "REMOVE holders.#owner",
+        UpdateExpression: `REMOVE ${removed.join(", ")}`,
         ConditionExpression: "attribute_exists(pk)",
-        ExpressionAttributeNames: { "#owner": owner },
+        ExpressionAttributeNames: names,
       });
     },
     list: async (handler) => {
@@ -50,7 +51,9 @@ export function dynamoSlots(database: Database, tableName: string): SlotStore {
         ExpressionAttributeValues: { ":pk": partitionOf(handler) },
       });
       for await (const { Items = [] } of pages)
-        found.push(...Items.map((item) => ({ place: placeOf(handler, item), row: rowOf(item) })));
+        found.push(
+          ...Items.map((item) => ({ place: placeOf(handler, item), holders: holdersOf(item) })),
+        );
       return found;
     },
   };
@@ -71,11 +74,9 @@ function keyOf({ handler, limit, tenantId }: SlotPlace) {
   return { pk: partitionOf(handler), sk };
 }
 
-type Added = Omit<AddedHolder, "row">;
-
-function newRow(place: SlotPlace, { holder, expiresAt }: Added): Item {
+function newRow(place: SlotPlace, { holder, expiresAt }: AddedHolder): Item {
   return {
-    ...marshalled({ ...keyOf(place), tenantId: place.tenantId, version: 1, expiration: expiresAt }),
+    ...marshalled({ ...keyOf(place), tenantId: place.tenantId, expiration: expiresAt }),
     holders: { M: { [holder.owner]: entryOf(holder) } },
   };
 }
@@ -84,31 +85,27 @@ function entryOf({ key: { partition, sort }, sinceMs }: SlotHolder) {
   return { M: marshalled({ pk: partition, sk: sort, since: sinceMs }) };
 }
 
-function changeOf({ version }: SlotRow, { holder, ended, expiresAt }: Added) {
-  const names = Object.fromEntries(ended.map((owner, index) => [`#e${index}`, owner]));
-  const removed = Object.keys(names).map((name) => `holders.${name}`);
-  const remove = removed.length === 0 ? "" : ` REMOVE ${removed.join(", ")}`;
+function additionOf({ holder, most, expiresAt }: AddedHolder) {
   return {
-    UpdateExpression: `SET holders.#owner = :entry, version = :next, expiration = :expiration${remove}`,
-    ConditionExpression: "version = :version",
-    ExpressionAttributeNames: { "#owner": holder.owner, ...names },
+    UpdateExpression: "SET holders.#owner = :entry, expiration = :expiration",
+    // The size of a map is the number of its entries.
+    ConditionExpression: "size(holders) < :most",
+    ExpressionAttributeNames: { "#owner": holder.owner },
     ExpressionAttributeValues: {
-      ...marshalled({ ":version": version, ":next": version + 1, ":expiration": expiresAt }),
+      ...marshalled({ ":most": most, ":expiration": expiresAt }),
       ":entry": entryOf(holder),
     },
   };
 }
 
 /** @throws Error for a row that was changed by hand, whose holders cannot be determined. */
-function rowOf(item: Readonly<Record<string, unknown>>): SlotRow {
-  const { version } = numbersIn(item, "version");
+function holdersOf(item: Readonly<Record<string, unknown>>): readonly SlotHolder[] {
   const { holders } = item;
   if (!isRecord(holders)) throw malformedRow(item, "it has no holders");
-  const found = Object.entries(holders).map(([owner, holder]) => {
+  return Object.entries(holders).map(([owner, holder]) => {
     const { pk: partition, sk: sort, since } = Object(holder);
     if (typeof partition !== "string" || typeof sort !== "string")
       throw malformedRow(item, `the holder ${quoted(owner)} has no claim`);
     return { owner, key: { partition, sort }, sinceMs: numberIn(since) };
   });
-  return { version, holders: found };
 }

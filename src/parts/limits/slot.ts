@@ -20,35 +20,29 @@ export interface SlotHolder {
   readonly sinceMs: number;
 }
 
-export interface SlotRow {
-  /** Grows with each holder that is added. */
-  readonly version: number;
-  readonly holders: readonly SlotHolder[];
-}
-
 export interface AddedHolder {
   readonly holder: SlotHolder;
-  /** The row as read; `undefined` if the row did not exist. */
-  readonly row: SlotRow | undefined;
-  /** Owners whose runs have ended, to be removed. */
-  readonly ended: readonly string[];
+  /** Maximum number of holders, including this one. From 1. */
+  readonly most: number;
+  /** Whether the place had a row when it was read. */
+  readonly hasRow: boolean;
   /** Time from which the store may delete the row, in epoch seconds. */
   readonly expiresAt: number;
 }
 
 export interface PlacedRow {
   readonly place: SlotPlace;
-  readonly row: SlotRow;
+  readonly holders: readonly SlotHolder[];
 }
 
 /** Stores who holds the slots of each place. Every method is atomic. */
 export interface SlotStore {
-  /** Reads with strong consistency. */
-  read(place: SlotPlace): Promise<SlotRow | undefined>;
-  /** Resolves to `false` if another holder has been added since the row was read. */
+  /** Reads with strong consistency. Resolves to `undefined` if the place has no row. */
+  read(place: SlotPlace): Promise<readonly SlotHolder[] | undefined>;
+  /** Resolves to `false` if there are `most` holders, or if the row was made or deleted since. */
   add(place: SlotPlace, added: AddedHolder): Promise<boolean>;
-  /** Removes a holder, if it exists. */
-  remove(place: SlotPlace, owner: string): Promise<void>;
+  /** Removes holders that exist. */
+  remove(place: SlotPlace, owners: readonly string[]): Promise<void>;
   /** Returns the rows of a handler, including rows without holders. */
   list(handler: string): Promise<readonly PlacedRow[]>;
 }

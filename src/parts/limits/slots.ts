@@ -45,7 +45,7 @@ export function createSlots(parts: SlotParts): Slots {
     },
     leave: async (place, owner) => {
       fullUntilMs.delete(textOf(place));
-      await store.remove(place, owner).catch(() => undefined);
+      await store.remove(place, [owner]).catch(() => undefined);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ClaimRecord } from "../once/claim.ts";
-import type { SlotHolder, SlotRow } from "./slot.ts";
+import type { SlotHolder } from "./slot.ts";
 import { createSlots } from "./slots.ts";
 import { type SlotParts, takeSlot } from "./take-slot.ts";
 
@@ -22,7 +22,7 @@ const live = (owner: string, more: Partial<ClaimRecord> = {}): ClaimRecord =>
 const expired = { leaseUntilMs: nowMs - 60_000 };
 
 interface Given {
-  readonly row?: SlotRow | undefined;
+  readonly row?: readonly SlotHolder[] | undefined;
   readonly records?: Readonly<Record<string, ClaimRecord>>;
   readonly parts?: Partial<SlotParts>;
   /** Outcomes of adding, in turn. Default: each succeeds. */
@@ -37,11 +37,11 @@ function start({ row, records = {}, parts = {}, adds = [] }: Given) {
     newOwner: () => "fence",
     store: {
       read: async () => row,
-      add: async (_place, { holder, ended }) => {
-        calls.push(["add", holder.owner, ...ended]);
+      add: async (_place, { holder, most, hasRow }) => {
+        calls.push(["add", holder.owner, most, hasRow]);
         return outcomes.shift() ?? true;
       },
-      remove: async (_place, owner) => void calls.push(["remove", owner]),
+      remove: async (_place, owners) => void calls.push(["remove", ...owners]),
       list: async () => [],
     },
     claims: {
@@ -64,21 +64,18 @@ function start({ row, records = {}, parts = {}, adds = [] }: Given) {
     take: (most: number) => takeSlot(made, place, most, holderOf("me")),
   };
 }
-const rowOf = (...owners: readonly string[]): SlotRow => ({
-  version: 7,
-  holders: owners.map(holderOf),
-});
+const rowOf = (...owners: readonly string[]) => owners.map(holderOf);
 
 test("takes a free slot without reading a claim", async () => {
   const { take, calls } = start({ row: rowOf("a") });
   expect(await take(2)).toBe(true);
-  expect(calls).toEqual([["add", "me"]]);
+  expect(calls).toEqual([["add", "me", 2, true]]);
 });
 
 test("takes the first slot of a place", async () => {
   const { take, calls } = start({});
   expect(await take(1)).toBe(true);
-  expect(calls).toEqual([["add", "me"]]);
+  expect(calls).toEqual([["add", "me", 1, false]]);
 });
 
 test("finds itself, if the response of an earlier call was lost", async () => {
@@ -94,7 +91,10 @@ test("replaces holders whose claims have ended, and no others", async () => {
     records: { a: live("a"), b: completed, d: live("other") },
   });
   expect(await take(4)).toBe(true);
-  expect(calls.at(-1)).toEqual(["add", "me", "b", "c", "d"]);
+  expect(calls.slice(-2)).toEqual([
+    ["remove", "b", "c", "d"],
+    ["add", "me", 4, true],
+  ]);
 });
 
 test("takes an expired claim away from its run before it takes its slot", async () => {
@@ -103,7 +103,8 @@ test("takes an expired claim away from its run before it takes its slot", async 
   expect(calls.slice(1)).toEqual([
     ["take", "fence", undefined],
     ["release", "fence"],
-    ["add", "me", "a"],
+    ["remove", "a"],
+    ["add", "me", 1, true],
   ]);
 });
 
@@ -136,10 +137,29 @@ test.each([
   expect(await take(1)).toBe(isTaken);
 });
 
-test("waits while others keep changing the row", async () => {
+test("looks again if others have taken the last slot, and waits after five times", async () => {
+  const again = start({ adds: [false, false] });
+  expect(await again.take(1)).toBe(true);
   const { take, calls } = start({ adds: [false, false, false, false, false, false] });
   expect(await take(1)).toBe(false);
   expect(calls).toHaveLength(5);
+});
+
+test("no number below 1 admits a run, also to a place without a row", async () => {
+  const { take, calls } = start({});
+  expect(await take(0)).toBe(false);
+  expect(calls).toEqual([]);
+});
+
+test("forty runs that have crashed leave their slots after the number was lowered", async () => {
+  let row: readonly SlotHolder[] = Array.from({ length: 40 }, (_, n) => holderOf(`h${n}`));
+  const { parts, take } = start({});
+  parts.store.read = async () => row;
+  parts.store.remove = async (_place, owners) => {
+    row = row.filter(({ owner }) => !owners.includes(owner));
+  };
+  expect(await take(2)).toBe(false);
+  expect(await take(2)).toBe(true);
 });
 
 test("checks at most 25 claims, each time others", async () => {

@@ -19,8 +19,8 @@ export interface SlotParts {
   readonly newOwner?: () => string;
 }
 
-/** Reads of the row before a run waits because others keep changing it. */
-const maxReads = 5;
+/** Times that others may take the last slot between a read and a write, before a run waits. */
+const maxTries = 5;
 /** Claims that a run reads to find a free slot. Others find the rest. */
 const maxChecked = 25;
 
@@ -29,6 +29,9 @@ const maxChecked = 25;
  *
  * A holder counts until its run removes it, or its claim is known to be over. A claim whose lease
  * has expired is first taken away from its run, so that a stalled run which wakes up cannot commit.
+ *
+ * The store counts the holders when it adds one. So concurrent runs do not hinder each other, and
+ * a holder that has ended can be removed at any time, since its owner never returns.
  */
 export async function takeSlot(
   parts: SlotParts,
@@ -37,15 +40,16 @@ export async function takeSlot(
   holder: SlotHolder,
 ): Promise<boolean> {
   const { store, clock } = parts;
-  for (let reads = 0; reads < maxReads; reads += 1) {
+  for (let tries = 0; tries < maxTries; tries += 1) {
     const row = await store.read(place);
-    const holders = row?.holders ?? [];
+    const holders = row ?? [];
     // An earlier call added it, but its response was lost.
     if (holders.some(({ owner }) => owner === holder.owner)) return true;
     const ended = holders.length < most ? [] : await endedOf(parts, holders);
+    if (ended.length > 0) await store.remove(place, ended);
     if (holders.length - ended.length >= most) return false;
     const expiresAt = expiry(clock.now(), longestMessageMs);
-    if (await store.add(place, { holder, row, ended, expiresAt })) return true;
+    if (await store.add(place, { holder, most, hasRow: row !== undefined, expiresAt })) return true;
   }
   return false;
 }

@@ -188,7 +188,6 @@ const slots = {
     pk: "slots#shop.order.charge",
     sk: "tenant#acme",
     tenantId: "acme",
-    version: 1,
     expiration: 5,
   },
   holders: { o1: { pk: "p", sk: "s", since: 5 }, o3: { pk: "p", sk: "t", since: 6 } },

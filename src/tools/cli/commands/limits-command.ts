@@ -151,7 +151,7 @@ async function slotRows(
   if (limited.length === 0) return [];
   const slots = await (await adapters.open()).slots.open();
   const rows = await Promise.all(limited.map(({ name }) => slots.list(name)));
-  return rows.flat().flatMap(({ place: { handler, limit, tenantId }, row: { holders } }) => {
+  return rows.flat().flatMap(({ place: { handler, limit, tenantId }, holders }) => {
     if (holders.length === 0 || (tenant !== undefined && tenantId !== tenant)) return [];
     const sinceMs = Math.min(...holders.map((holder) => holder.sinceMs));
     const since = Number.isFinite(sinceMs) ? new Date(sinceMs).toISOString() : undefined;
