@@ -62,9 +62,10 @@ const declaration: ScheduleDeclaration = {
   ...{ feature: "growth", name: "growth.report.send", cron: "0 3 * * *", timeZone: "UTC" },
   ...{ missed: "once", for: "tenants", run: () => {} },
 };
+const noonMs = Date.UTC(2026, 10, 29, 12);
 const runtime = {
   server: { registry: { schedules: new Map([[declaration.name, declaration]]) } },
-  clock: { now: () => Date.UTC(2026, 10, 29, 12) },
+  clock: { now: () => noonMs },
   ...{ log: { warn: () => {}, error: () => {} }, metrics: undefined },
   messages: lazy({ signJob: async () => undefined }),
 };
@@ -82,13 +83,16 @@ function scheduleLook(store: Store): Curve {
       for (const n of numbers(size))
         await tenants.add({ tenantId: `t${size}-${n}`, timeZone: "UTC", createdMs: 1_000_000 });
       const schedules = dynamoSchedules(store.database, "growth-claims");
+      let nowMs = noonMs;
       const [schedule] = await createSchedules(
-        runtime,
+        { ...runtime, clock: { now: () => nowMs } },
         // Safe: a look sends only due jobs.
         { schedules: lazy(schedules), tenants: lazy(tenants), messaging: lazy({} as never) },
         async () => ({ kind: "skipped" }),
       );
-      await schedule?.look(); // the first one writes when it was
+      // The first one writes when it was, and the second one reads that.
+      for (const _ of numbers(2)) await schedule?.look();
+      nowMs += 60_000;
       const counted = await store.counted(async () => schedule?.look());
       return Object.values(counted.calls).reduce((sum, count) => sum + count, 0);
     },
@@ -115,8 +119,9 @@ const scheduleRun: Curve = {
         return counted({ items, next: from + limit < size ? items.at(-1) : undefined });
       },
     };
-    const yesterday = runtime.clock.now() - 86_400_000;
+    const yesterday = noonMs - 86_400_000;
     const schedules = {
+      ...{ idleUntil: new Map(), firstLooks: new Map() },
       read: () => counted({ lastMs: yesterday }),
       begin: () => counted({ attempts: 1, sent: undefined }),
       advance: () => counted(true),

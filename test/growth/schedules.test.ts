@@ -28,15 +28,20 @@ afterAll(async () => {
 const [minute, hour] = [60_000, 3_600_000];
 
 /** Opens `count` schedules at full hours, which another process runs. */
-async function opened(count: number, name: string, clock: { now(): number }) {
+async function opened(
+  count: number,
+  name: string,
+  clock: { now(): number },
+  own: { readonly for?: "tenants" } = {},
+) {
   const unused = () => Promise.reject(new Error("not used"));
   const feature = defineFeature(name, (r) => {
     for (let index = 0; index < count; index += 1)
-      r.schedule(`job.s${index}`, { cron: "0 * * * *", handler: () => undefined });
+      r.schedule(`job.s${index}`, { cron: "0 * * * *", ...own, handler: () => undefined });
   });
   const schedules = await createSchedules(
     {
-      server: serverInternals(buildServer({ features: [feature] })),
+      server: serverInternals(buildServer({ tenants: true, features: [feature] })),
       clock,
       log: { warn: (line: string) => expect.unreachable(line), error: () => undefined },
       metrics: undefined,
@@ -54,9 +59,9 @@ async function opened(count: number, name: string, clock: { now(): number }) {
 }
 
 /** Counts the calls of a process with `count` schedules, from one hour to the next. */
-async function callsOf(count: number, name: string) {
+async function callsOf(count: number, name: string, own?: { readonly for: "tenants" }) {
   let nowMs = 1_000 * hour + minute;
-  const look = await opened(count, name, { now: () => nowMs });
+  const look = await opened(count, name, { now: () => nowMs }, own);
   await look();
   await look();
   const between = await store.counted(async () => {
@@ -90,6 +95,23 @@ test.each([3, 100])(
     expect(await callsOf(count, `grown-${count}`)).toEqual({
       between: { calls: {}, units: 0 },
       due: { calls: { GetItem: count }, units: count },
+    });
+  },
+);
+
+test.each([3, 100])(
+  "%i schedules for tenants share one read of the time zones a minute",
+  async (count) => {
+    const tenants = dynamoTenants(store.database, "once");
+    const zones = ["Europe/Berlin", "UTC"];
+    for (const timeZone of zones)
+      await tenants.add({ tenantId: `${timeZone}-${count}`, timeZone, createdMs: hour });
+    expect(await callsOf(count, `tenants-${count}`, { for: "tenants" })).toEqual({
+      between: { calls: { Query: 30 }, units: 30 },
+      due: {
+        calls: { Query: 1, GetItem: zones.length * count },
+        units: 1 + zones.length * count,
+      },
     });
   },
 );

@@ -38,6 +38,8 @@ export interface ScheduleStore {
    * and no process starts another before the next time.
    */
   readonly idleUntil: Map<string, number>;
+  /** Times of the first checks by any process, by partition, that this process has read. */
+  readonly firstLooks: Map<string, number>;
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
   add(key: ClaimKey, lastMs: number): Promise<void>;
   /** Resolves to `undefined` if this or a later run is done, or another has started. */

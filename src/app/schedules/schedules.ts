@@ -2,7 +2,7 @@ import { ConflictError, isPermanent } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import { type Clock, pause } from "../../base/process/clock.ts";
-import type { Lazy } from "../../base/process/lazy.ts";
+import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import type { JobQueues } from "../../parts/messages/job-route.ts";
 import type { MessageGuard } from "../../parts/messages/message-guard.ts";
@@ -76,12 +76,13 @@ export async function createSchedules<
   const run = (task: FireTask) => consume(runtime, adapters, task);
   const open = (declaration: ScheduleDeclaration, variant: ScheduleVariant) =>
     createSchedule(runtime, store, declaration, variant, run);
+  const forTenants = lazy(async () => {
+    const { openTenantSchedules } = await import("./tenant-schedule.ts");
+    return openTenantSchedules(runtime, adapters, open);
+  });
   return Promise.all(
     [...runtime.server.registry.schedules.values()].map(async (declaration) => {
-      if (declaration.for !== undefined) {
-        const { createTenantSchedule } = await import("./tenant-schedule.ts");
-        return createTenantSchedule(runtime, adapters, declaration, open);
-      }
+      if (declaration.for !== undefined) return (await forTenants.open())(declaration);
       return open(declaration, {
         sinceMs: (lookedMs) => lookedMs,
         run: (ctx, { atMs }) => declaration.run(ctx, { at: new Date(atMs) }),

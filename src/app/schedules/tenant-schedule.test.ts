@@ -227,7 +227,7 @@ test("250 tenants are three pages, and each tenant costs one call", async () => 
   moveTo("2099-01-12T02:31:00Z");
   await look(process);
   expect(Object.fromEntries(calls)).toEqual({
-    GetItemCommand: 2, // time of the first check, record
+    GetItemCommand: 1, // the record
     QueryCommand: 1 + 3, // time zones, pages
     PutItemCommand: 1, // the claim
     UpdateItemCommand: 1 + 2, // the attempt, pages but the last
@@ -237,6 +237,22 @@ test("250 tenants are three pages, and each tenant costs one call", async () => 
   await app.settled();
   expect(runs).toHaveLength(500);
   expect(new Set(runs).size).toBe(500);
+});
+
+test("schedules share the time zones for 40 seconds, and find a new one then", async () => {
+  await start("2099-01-10T12:00:00Z", ["a"]);
+  const runtime = another();
+  const adapters = await runtime.adapters.open();
+  const reading = vi.spyOn(await adapters.tenants.open(), "timeZones");
+  const [schedule] = await createSchedules(runtime, adapters, consumeOnce);
+  const looked = async () => [(await schedule?.look())?.nextMs, reading.mock.calls.length];
+  const [utc, tokyo] = [Date.parse("2099-01-11T02:30:00Z"), Date.parse("2099-01-10T17:30:00Z")];
+  expect(await looked()).toEqual([utc, 1]);
+  await create("b@Asia/Tokyo");
+  app.clock.advance(20_000);
+  expect(await looked()).toEqual([utc, 1]);
+  app.clock.advance(20_000);
+  expect(await looked()).toEqual([tokyo, 2]);
 });
 
 test("a time zone that this Node does not know stops no other", async () => {

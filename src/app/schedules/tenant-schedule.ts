@@ -1,6 +1,7 @@
 import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
+import { Recent } from "../../base/process/recent.ts";
 import { type JobMessage, jobText } from "../../parts/messages/job-message.ts";
 import { type JobQueues, sendJob } from "../../parts/messages/job-route.ts";
 import type { MessageGuard } from "../../parts/messages/message-guard.ts";
@@ -24,72 +25,95 @@ interface TenantScheduleAdapters {
   readonly messaging: Lazy<JobQueues>;
 }
 
+/**
+ * Age at which the time zones are read again, in milliseconds. Shorter than the time between two
+ * checks of a schedule, so that a single schedule finds a new time zone at its next check.
+ */
+const zonesMs = 40_000;
 /** Tenants that are read together. */
 const pageSize = 100;
 /** Jobs that are sent at the same time. */
 const sendsAtOnce = 20;
 
 /**
- * A schedule that runs as each tenant: one for each time zone, whose run sends one job per active
- * tenant.
+ * Returns a function that creates a schedule that runs as each tenant: one for each time zone, whose
+ * run sends one job per active tenant. These schedules share the reads of the time zones.
  *
  * @param open - opens the schedule of a time zone.
  */
-export async function createTenantSchedule(
+export async function openTenantSchedules(
   runtime: TenantScheduleRuntime,
   adapters: TenantScheduleAdapters,
-  declaration: ScheduleDeclaration,
   open: (declaration: ScheduleDeclaration, variant: ScheduleVariant) => Schedule,
-): Promise<Schedule> {
+): Promise<(declaration: ScheduleDeclaration) => Schedule> {
   const { clock, log } = runtime;
-  const { name, cron } = declaration;
   const [store, tenants] = [await adapters.schedules.open(), await adapters.tenants.open()];
-  const { partition } = claimKey(["schedule", name, cron], "");
-  const firstLook = createFirstLook(store, { partition, sort: "first-look" });
-  const zones = new Map<string, Schedule>();
+  const timeZones = createTimeZones(tenants, clock);
 
-  const zoneOf = (timeZone: string, createdMs: number): Schedule => {
-    const known = zones.get(timeZone);
-    if (known !== undefined) return known;
-    const opened = open(
-      { ...declaration, timeZone },
-      {
-        zone: timeZone,
-        sinceMs: async (lookedMs) => Math.max(await firstLook(lookedMs), createdMs),
-        run: (ctx, fire) => sendPages(runtime, adapters, { name, timeZone }, ctx, fire),
+  return (declaration) => {
+    const { name, cron } = declaration;
+    const { partition } = claimKey(["schedule", name, cron], "");
+    const firstLook = createFirstLook(store, { partition, sort: "first-look" });
+    const zones = new Map<string, Schedule>();
+
+    const zoneOf = (timeZone: string, createdMs: number): Schedule => {
+      const known = zones.get(timeZone);
+      if (known !== undefined) return known;
+      const opened = open(
+        { ...declaration, timeZone },
+        {
+          zone: timeZone,
+          sinceMs: async (lookedMs) => Math.max(await firstLook(lookedMs), createdMs),
+          run: (ctx, fire) => sendPages(runtime, adapters, { name, timeZone }, ctx, fire),
+        },
+      );
+      zones.set(timeZone, opened);
+      return opened;
+    };
+
+    return {
+      name,
+      async look(options = {}) {
+        try {
+          // Before any tenant exists, so that the times since then count for new time zones.
+          await firstLook(options.sinceMs ?? clock.now());
+          const looks = (await timeZones()).map(({ timeZone, sinceMs }) =>
+            zoneOf(timeZone, sinceMs).look(options),
+          );
+          return together(await Promise.all(looks));
+        } catch (error) {
+          const reason = String(error);
+          log.warn("schedule.look_failed", { handler: name, reason });
+          return { kind: "failed", nextMs: clock.now() + failureMs, reason };
+        }
       },
-    );
-    zones.set(timeZone, opened);
-    return opened;
+    };
   };
+}
 
-  return {
-    name,
-    async look(options = {}) {
-      try {
-        // Before any tenant exists, so that the times since then count for new time zones.
-        await firstLook(options.sinceMs ?? clock.now());
-        const looks = (await tenants.timeZones()).map(({ timeZone, sinceMs }) =>
-          zoneOf(timeZone, sinceMs).look(options),
-        );
-        return together(await Promise.all(looks));
-      } catch (error) {
-        const reason = String(error);
-        log.warn("schedule.look_failed", { handler: name, reason });
-        return { kind: "failed", nextMs: clock.now() + failureMs, reason };
-      }
-    },
+/** Reads the time zones at most once in {@link zonesMs}, unless a read fails. */
+function createTimeZones(tenants: Pick<TenantStore, "timeZones">, clock: Clock) {
+  const recent = new Recent<ReturnType<TenantStore["timeZones"]>>(1, zonesMs);
+  return () => {
+    const nowMs = clock.now();
+    const known = recent.get("all", nowMs);
+    if (known !== undefined) return known;
+    const read = tenants.timeZones();
+    recent.set("all", read, nowMs);
+    read.catch(() => recent.delete("all"));
+    return read;
   };
 }
 
 /** Returns the time of the first check by any process. Times before it are not due in any zone. */
-function createFirstLook(store: Pick<ScheduleStore, "read" | "add">, key: ClaimKey) {
-  let known: number | undefined;
+function createFirstLook(store: Pick<ScheduleStore, "firstLooks" | "read" | "add">, key: ClaimKey) {
   return async (lookedMs: number): Promise<number> => {
+    let known = store.firstLooks.get(key.partition);
     while (known === undefined) {
       known = (await store.read(key))?.lastMs;
       if (known === undefined) await store.add(key, lookedMs);
     }
+    store.firstLooks.set(key.partition, known);
     return known;
   };
 }

@@ -26,6 +26,7 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
 
   return {
     idleUntil: new Map(),
+    firstLooks: new Map(),
     read: async ({ partition, sort }) => {
       const item = await table.get({ pk: partition, sk: sort });
       if (item === undefined) return undefined;

@@ -94,6 +94,7 @@ async function openOn(
     const schedules = lazy(async () => ({
       ...(await opened.schedules.open()),
       idleUntil: new Map<string, number>(),
+      firstLooks: new Map<string, number>(),
     }));
     const process = await startTestProcess(server, {
       ...bound,
