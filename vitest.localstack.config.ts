@@ -22,7 +22,7 @@ export default defineConfig({
       "src/hosts/container/workers.system.test.ts",
       "src/app/run/write-hooks.test.ts",
       "src/app/server/server-runs.test.ts",
-      "src/aws/stores/{claim-store,step-store,tenant-rows}.test.ts",
+      "src/aws/stores/{claim-store,slot-store,step-store,tenant-rows}.test.ts",
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },
     setupFiles: ["test/support/seed.ts"],
