@@ -14,7 +14,7 @@ import { awsPlace, withDatabase } from "../setup/its-server.ts";
 import { buildTrace } from "./build-trace.ts";
 import { noFacts, type TableFacts, type TraceNode } from "./node.ts";
 import { openLogs } from "./read-logs.ts";
-import { askTables, type TraceStores } from "./tables.ts";
+import { askTables, hasOpenRuns, type TraceStores } from "./tables.ts";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
 export interface TraceDocument extends Verdict {
@@ -61,10 +61,11 @@ export async function traceDocument(
       buildTrace({ id, lines, consumers, facts, nowMs });
     const nowMs = clock.now();
     let facts: TableFacts | undefined;
-    if (tablesMs > 0 && usesMessages(server.registry)) {
+    const logged = tablesMs > 0 ? build(nowMs, noFacts).roots : [];
+    if (tablesMs > 0 && (usesMessages(server.registry) || hasOpenRuns(logged))) {
       try {
-        const { roots } = build(nowMs, noFacts);
-        const asking = withTables(server, env, (stores) => askTables(stores, { id, roots, nowMs }));
+        const question = { id, roots: logged, nowMs };
+        const asking = withTables(server, env, (stores) => askTables(stores, question));
         facts = await inTime(asking, tablesMs, `no answer within ${tablesMs / 1_000} s`);
       } catch (error) {
         const why = messageOf(error);
@@ -124,8 +125,9 @@ async function withTables<Result>(
   const outbox = physicalTableName(outboxTable.name, prefix, env);
   return withDatabase(directory === undefined ? place : placeOf(directory), (database) =>
     work({
-      outbox: dynamoOutbox(database, outbox),
-      aside: dynamoAsideStore(database, outbox),
+      messages: usesMessages(server.registry)
+        ? { outbox: dynamoOutbox(database, outbox), aside: dynamoAsideStore(database, outbox) }
+        : undefined,
       claims: dynamoClaimStore(database, once),
       steps: dynamoSteps(database, once),
     }),

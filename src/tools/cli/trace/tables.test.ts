@@ -5,7 +5,7 @@ import { type OutboxRow, timeText } from "../../../parts/messages/outbox-store.t
 import { type ClaimRecord, keyText } from "../../../parts/once/claim.ts";
 import type { ListedStep } from "../../../parts/once/step.ts";
 import { runKey, type TraceNode } from "./node.ts";
-import { askTables, type TraceStores } from "./tables.ts";
+import { askTables, hasOpenRuns, type TraceStores } from "./tables.ts";
 
 const nowMs = 1_700_000_000_000;
 
@@ -19,18 +19,20 @@ interface Stored {
 function stores({ rows = [], aside = [], claims = {}, steps = {} }: Stored) {
   const asked: string[] = [];
   const made: TraceStores = {
-    outbox: {
-      pending: async (shard, before, limit, after = "") => {
-        asked.push(`${shard} ${after}`);
-        const found = rows.filter(
-          (row) => row.shard === shard && row.sort < before && row.sort > after,
-        );
-        return found.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
+    messages: {
+      outbox: {
+        pending: async (shard, before, limit, after = "") => {
+          asked.push(`${shard} ${after}`);
+          const found = rows.filter(
+            (row) => row.shard === shard && row.sort < before && row.sort > after,
+          );
+          return found.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
+        },
       },
-    },
-    aside: {
-      list: async function* () {
-        yield* aside;
+      aside: {
+        list: async function* () {
+          yield* aside;
+        },
       },
     },
     claims: {
@@ -266,6 +268,36 @@ describe("claims and steps", () => {
         ["k2", "not done"],
       ]),
     );
+  });
+
+  test("are read without an outbox, by a server that has no messages", async () => {
+    const claim = messageClaim("job", "a.b.c", "j1", "acme");
+    const steps = { k1: { claim, record: { ...common, status: "NOT_DONE" } } } as const;
+    const stored = {
+      steps,
+      claims: { [key("event", "a.b.c", "e1")]: { ...common, status: "COMPLETED" } as const },
+    };
+    const nodes = tree(
+      node("step", "unknown", { id: "k1" }),
+      node("event", "dispatched", {
+        ...{ id: "e1", tenantId: "acme" },
+        children: [node("consumer", "unended", { name: "a.b.c" })],
+      }),
+    );
+    const made = { ...stores(stored).stores, messages: undefined };
+    expect(await askTables(made, { id: "r1", roots: nodes, nowMs })).toEqual({
+      rows: new Map(),
+      asked: new Set(),
+      claims: new Map([[runKey("e1", "a.b.c"), { isDone: true }]]),
+      steps: new Map([["k1", "not done"]]),
+    });
+  });
+
+  test("can tell more than the logs only of an unknown step and of an open run", () => {
+    expect(hasOpenRuns(tree(node("step", "done", { id: "k1" })))).toBe(false);
+    expect(hasOpenRuns(tree(node("step", "unknown", { id: "k1" })))).toBe(true);
+    expect(hasOpenRuns(tree(node("step", "unknown", { id: "k1", again: true })))).toBe(false);
+    expect(hasOpenRuns(tree(node("job", "unended", { id: "j1" })))).toBe(true);
   });
 
   test("are read for at most 200 nodes", async () => {

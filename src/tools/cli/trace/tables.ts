@@ -12,30 +12,91 @@ import {
 import type { ClaimRecord } from "../../../parts/once/claim.ts";
 import type { ClaimStore } from "../../../parts/once/claim-store.ts";
 import { type StepStanding, type StepStore, stepStanding } from "../../../parts/once/step.ts";
-import { type ClaimFact, type RowFact, runKey, type TableFacts, type TraceNode } from "./node.ts";
+import {
+  type ClaimFact,
+  noFacts,
+  type RowFact,
+  runKey,
+  type TableFacts,
+  type TraceNode,
+} from "./node.ts";
 import { nodesOf } from "./verdict.ts";
 
-export interface TraceStores {
+interface Messages {
   readonly outbox: Pick<OutboxStore, "pending">;
   readonly aside: Pick<AsideStore, "list">;
+}
+
+export interface TraceStores {
+  /** Absent if the server has no messages. */
+  readonly messages: Messages | undefined;
   readonly claims: Pick<ClaimStore, "read">;
   readonly steps: Pick<StepStore, "find">;
+}
+
+interface Asked {
+  readonly id: string;
+  readonly roots: readonly TraceNode[];
+  readonly nowMs: number;
 }
 
 const limits = { reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 };
 /** Maximum clock difference between processes. */
 const skewMs = 5_000;
 
-export async function askTables(
-  stores: TraceStores,
-  { id, roots, nowMs }: { id: string; roots: readonly TraceNode[]; nowMs: number },
-): Promise<TableFacts> {
-  const nodes = [...nodesOf(roots)].filter(({ again }) => again !== true);
-  const idsOf = (kind: TraceNode["kind"], states?: ReadonlySet<string>) =>
-    nodes.flatMap(({ kind: own, state, id: ownId }) => {
-      const isAsked = own === kind && (states === undefined || states.has(state));
-      return isAsked && ownId !== undefined ? [ownId] : [];
-    });
+export async function askTables(stores: TraceStores, asked: Asked): Promise<TableFacts> {
+  const nodes = ownNodes(asked.roots);
+  const waiting = await askOutbox(stores.messages, asked, nodes);
+
+  const claims = new Map<string, ClaimFact | undefined>();
+  await eachOf(runsOf(nodes), async (run) => {
+    const [, handler, subject] = run;
+    const record = await stores.claims.read(messageClaim(...run));
+    claims.set(runKey(subject, handler), record && claimFact(record));
+  });
+
+  const steps = new Map<string, StepStanding>();
+  await eachOf(unknownSteps(nodes), async (key) => {
+    const step = await stores.steps.find(key);
+    if (step === undefined) return;
+    const { record } = step;
+    const claim = record.status === "STARTED" ? await stores.claims.read(step.claim) : undefined;
+    steps.set(key, stepStanding(record, claim, asked.nowMs));
+  });
+  return { ...noFacts, ...waiting, claims, steps };
+}
+
+/** Whether claims or steps can tell more of these nodes than the logs. */
+export function hasOpenRuns(roots: readonly TraceNode[]): boolean {
+  const nodes = ownNodes(roots);
+  return runsOf(nodes).length > 0 || unknownSteps(nodes).length > 0;
+}
+
+function ownNodes(roots: readonly TraceNode[]) {
+  return [...nodesOf(roots)].filter(({ again }) => again !== true);
+}
+
+function unknownSteps(nodes: readonly TraceNode[]) {
+  return idsOf(nodes, "step", new Set(["unknown"]));
+}
+
+function idsOf(
+  nodes: readonly TraceNode[],
+  kind: TraceNode["kind"],
+  states?: ReadonlySet<string>,
+): readonly string[] {
+  return nodes.flatMap(({ kind: own, state, id }) => {
+    const isAsked = own === kind && (states === undefined || states.has(state));
+    return isAsked && id !== undefined ? [id] : [];
+  });
+}
+
+async function askOutbox(
+  messages: Messages | undefined,
+  { id, roots, nowMs }: Asked,
+  nodes: readonly TraceNode[],
+): Promise<Partial<TableFacts>> {
+  if (messages === undefined) return {};
   const rows = new Map<string, RowFact>();
   const asked = new Set<string>();
   const ids = new Set([id, ...nodes.flatMap((node) => node.id ?? [])]);
@@ -48,40 +109,24 @@ export async function askTables(
 
   const isWhole = await Promise.all(
     Array.from({ length: shards }, (_, shard) =>
-      readShard(stores, `shard#${shard}`, fromMs, nowMs, (row) => take(rowFact("event", row))),
+      readShard(messages, `shard#${shard}`, fromMs, nowMs, (row) => take(rowFact("event", row))),
     ),
   );
-  if (isWhole.every(Boolean)) for (const eventId of idsOf("event")) asked.add(eventId);
+  if (isWhole.every(Boolean)) for (const eventId of idsOf(nodes, "event")) asked.add(eventId);
   let count = 0;
-  for await (const item of stores.aside.list()) {
+  for await (const item of messages.aside.list()) {
     take(asideFact(item));
     count += 1;
     if (count >= limits.aside) break;
   }
 
-  const dueIds = new Set([...idsOf("job", unseen), ...(roots.length === 0 ? [id] : [])]);
+  const dueIds = new Set([...idsOf(nodes, "job", unseen), ...(roots.length === 0 ? [id] : [])]);
   await eachOf([...dueIds], async (jobId) => {
-    const fact = await dueFact(stores, jobId);
+    const fact = await dueFact(messages, jobId);
     asked.add(jobId);
     if (fact !== undefined) rows.set(jobId, fact);
   });
-
-  const claims = new Map<string, ClaimFact | undefined>();
-  await eachOf(runsOf(nodes), async (run) => {
-    const [, handler, subject] = run;
-    const record = await stores.claims.read(messageClaim(...run));
-    claims.set(runKey(subject, handler), record && claimFact(record));
-  });
-
-  const steps = new Map<string, StepStanding>();
-  await eachOf(idsOf("step", new Set(["unknown"])), async (key) => {
-    const step = await stores.steps.find(key);
-    if (step === undefined) return;
-    const { record } = step;
-    const claim = record.status === "STARTED" ? await stores.claims.read(step.claim) : undefined;
-    steps.set(key, stepStanding(record, claim, nowMs));
-  });
-  return { rows, asked, claims, steps };
+  return { rows, asked };
 }
 
 function claimFact(record: ClaimRecord): ClaimFact {
@@ -100,7 +145,7 @@ async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promis
 }
 
 async function readShard(
-  { outbox }: TraceStores,
+  { outbox }: Pick<Messages, "outbox">,
   shard: string,
   fromMs: number,
   nowMs: number,
@@ -124,7 +169,10 @@ async function readShard(
 }
 
 /** A scheduled job's ID contains the key of its outbox row. */
-async function dueFact({ outbox }: TraceStores, jobId: string): Promise<RowFact | undefined> {
+async function dueFact(
+  { outbox }: Pick<Messages, "outbox">,
+  jobId: string,
+): Promise<RowFact | undefined> {
   const place = duePlace(jobId);
   if (place === undefined) return undefined;
   const { shard, sort } = place;

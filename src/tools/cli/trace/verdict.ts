@@ -128,7 +128,7 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string) {
           "keelson does not know whether the commit was written: look at its rows, and send it again",
         );
       return help(
-        "ask the called service for the outcome, by the step's ID, and resolve the step; then move the message back",
+        "ask the called service for the outcome, by the step's ID, and resolve the step; then move its message back, or let the client retry",
         ...["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
       );
     case "dead-lettered":
