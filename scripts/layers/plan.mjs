@@ -11,6 +11,7 @@ export const folders = [
   "tools/cli",
   "tools/cli/commands",
   "tools/cli/trace",
+  "tools/cli/queue",
   "tools/cli/doctor",
   "tools/cli/init",
   "tools/cli/setup",

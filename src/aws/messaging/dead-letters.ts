@@ -1,5 +1,5 @@
 import {
-  ChangeMessageVisibilityCommand,
+  ChangeMessageVisibilityBatchCommand,
   DeleteMessageCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
@@ -26,13 +26,15 @@ export interface DeadLetter {
 
 /** Dead letters of one queue. */
 export interface DeadLetters {
+  /** Counts all letters, including hidden ones. SQS's numbers may be a minute old. */
   count(): Promise<number>;
   /**
    * Yields up to ten letters at a time, and hides each from other readers for {@link hiddenSeconds}, or until
    * `release`. From a group of a FIFO queue, SQS hands out only the first ten until they are deleted.
    */
   read(): AsyncGenerator<readonly DeadLetter[]>;
-  release(letter: DeadLetter): Promise<void>;
+  /** Makes letters visible again. One that cannot be released becomes visible by itself. */
+  release(letters: readonly DeadLetter[]): Promise<void>;
   /**
    * Sends it to its queue, with no attempts so far, then removes it: a crash in between doubles it,
    * which claims notice.
@@ -42,6 +44,7 @@ export interface DeadLetters {
 }
 
 const hiddenSeconds = 60;
+const batch = { letters: 10, atOnce: 5 };
 
 /** @returns `undefined` if the queue has no dead-letter queue. @throws Error if a queue is missing. */
 export async function openDeadLetters(
@@ -59,15 +62,14 @@ export async function openDeadLetters(
   };
   return {
     count: async () => {
-      const AttributeNames = ["ApproximateNumberOfMessages" as const];
-      const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames });
-      const { Attributes } = await client.send(command);
-      return Number(Attributes?.ApproximateNumberOfMessages);
+      const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...counted] });
+      const { Attributes = {} } = await client.send(command);
+      return counted.reduce((sum, name) => sum + Number(Attributes[name]), 0);
     },
     read: async function* () {
       const command = new ReceiveMessageCommand({
         QueueUrl,
-        MaxNumberOfMessages: 10,
+        MaxNumberOfMessages: batch.letters,
         // A long poll asks all of SQS's servers: a short one misses messages.
         WaitTimeSeconds: 1,
         VisibilityTimeout: hiddenSeconds,
@@ -80,9 +82,15 @@ export async function openDeadLetters(
         yield Messages.map(deadLetter);
       }
     },
-    release: async ({ receipt: ReceiptHandle }) => {
-      const change = { QueueUrl, ReceiptHandle, VisibilityTimeout: 0 };
-      await client.send(new ChangeMessageVisibilityCommand(change));
+    release: async (letters) => {
+      const batches = batchesOf(letters);
+      const next = async (): Promise<void> => {
+        for (let some = batches.pop(); some !== undefined; some = batches.pop()) {
+          const command = new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: some });
+          await client.send(command).catch(() => undefined);
+        }
+      };
+      await Promise.all(Array.from({ length: batch.atOnce }, next));
     },
     moveBack: async (letter) => {
       const { id, body, group } = letter;
@@ -93,6 +101,22 @@ export async function openDeadLetters(
     },
     remove,
   };
+}
+
+const counted = [
+  "ApproximateNumberOfMessages",
+  "ApproximateNumberOfMessagesNotVisible",
+  "ApproximateNumberOfMessagesDelayed",
+] as const;
+
+function batchesOf(letters: readonly DeadLetter[]) {
+  const entries = letters.map(({ receipt: ReceiptHandle }, index) => {
+    return { Id: `${index}`, ReceiptHandle, VisibilityTimeout: 0 };
+  });
+  const count = Math.ceil(entries.length / batch.letters);
+  return Array.from({ length: count }, (_, n) =>
+    entries.slice(n * batch.letters, (n + 1) * batch.letters),
+  );
 }
 
 function deadLetter(message: Message): DeadLetter {

@@ -1,11 +1,8 @@
 import type { Runtime } from "../../../app/runtime/runtime.ts";
-import {
-  type DeadLetter,
-  type DeadLetters,
-  openDeadLetters,
-} from "../../../aws/messaging/dead-letters.ts";
-import { isOrdered, type MessageQueue } from "../../../parts/messages/message-queue.ts";
-import { needsOf } from "../../infra/needs.ts";
+import type { DeadLetter, DeadLetters } from "../../../aws/messaging/dead-letters.ts";
+import { factsOf } from "../queue/letter-facts.ts";
+import { openLetters } from "../queue/open-letters.ts";
+import { type Visited, visit } from "../queue/visit-letters.ts";
 import {
   actionOf,
   type CommandContext,
@@ -22,7 +19,6 @@ import {
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { jsonFlag, printRows } from "../setup/print-rows.ts";
-import { factsOf } from "./letter-facts.ts";
 
 const flags = {
   all: flag("move-back and delete: all dead letters of the queue"),
@@ -51,16 +47,16 @@ ${listed({
 
 Actions:
 ${listed({
-  list: "prints each dead letter with its tenant, type, age and last error; without\na queue, those of all queues. SQS hides what it has shown from others for a moment,\nand shows only ten letters of a group of a FIFO queue",
+  list: "prints each dead letter with its tenant, type, age and last error; without\na queue, those of all queues. SQS hides what it has shown from others for up to a\nminute, and shows only ten letters of a group of a FIFO queue",
   show: "prints one whole",
   "move-back": "sends one or all to the queue again, where they are handled as new messages",
-  delete: "deletes one or all permanently",
+  delete: "deletes one or all permanently. With --all, both leave letters that come meanwhile",
 })}
 
 ${options(flags)}
 
 ${itsEnvironment}
-Exit codes: 0 done, 1 failed, or there is no such message, 2 wrong usage.`,
+Exit codes: 0 done; 1 failed, there is no such message, newer ones are left, or all are hidden; 2 wrong usage.`,
   flags,
   maxArguments: 4,
   run: async (values, [given, path, queue, id], context) => {
@@ -109,24 +105,33 @@ interface Call {
 }
 
 async function list({ runtime, queue, values }: Call, context: CommandContext): Promise<number> {
-  const opened = await lettersOf(runtime, queue);
+  const opened = await openLetters(runtime, queue);
   const nowMs = context.clock.now();
   const rows: Record<string, unknown>[] = [];
-  let waiting = 0;
+  let there = 0;
   for (const { name, letters, holds } of opened) {
-    waiting += await letters.count();
-    await visit(letters, context, async (letter) => {
+    const counted = await letters.count();
+    const seen = await visit(letters, context, async (letter) => {
       rows.push({ queue: name, ...factsOf(letter, holds, nowMs), error: letter.reason });
       return "kept";
     });
+    there += Math.max(counted, seen);
+  }
+  const unseen = unseenText(rows.length, there, "are listed");
+  if (rows.length === 0 && unseen !== undefined) {
+    context.complain(`keelson: ${unseen}`);
+    return 1;
   }
   const names = opened.map(({ name }) => name).join(", ");
   await printRows(rows, values, context, `no dead letter in ${names}`);
-  if (waiting > rows.length)
-    context.complain(
-      `keelson: ${rows.length} of about ${waiting} are listed; SQS shows ten letters of a group of a FIFO queue, and hides what others are reading`,
-    );
+  if (unseen !== undefined) context.complain(`keelson: ${unseen}`);
   return 0;
+}
+
+/** Returns `undefined` if all letters were seen. */
+function unseenText(seen: number, there: number, what = "were seen"): string | undefined {
+  if (seen >= there) return undefined;
+  return `${seen} of about ${there} ${what}; SQS shows ten letters of a group of a FIFO queue, and hides a letter for up to a minute once it is read`;
 }
 
 async function show(call: Call, context: CommandContext): Promise<number> {
@@ -158,16 +163,28 @@ async function change(call: Call, context: CommandContext, done: string, act: Ac
     return code;
   }
   const startedMs = context.clock.now();
-  let count = 0;
-  for (const { letters } of await lettersOf(runtime, queue))
-    await visit(letters, context, async (letter) => {
-      // A letter that has failed again in the meantime: moving it again would never end.
-      if (letter.sentMs > startedMs) return "kept";
+  let [there, seen, count, newer] = [0, 0, 0, 0];
+  for (const { letters } of await openLetters(runtime, queue)) {
+    there += await letters.count();
+    seen += await visit(letters, context, async (letter) => {
+      // A letter that has failed again in the meantime: moving it again would never end. If the clock is ahead of
+      // SQS's, only the count ends it.
+      if (letter.sentMs > startedMs || count >= there) {
+        newer += 1;
+        return "kept";
+      }
       count += 1;
       return await changed(letters, letter);
     });
-  context.print(`${queue}: ${count} ${done}`);
-  return 0;
+  }
+  const unseen = unseenText(seen, there);
+  context.print(`${queue}: ${count} ${done}${newer > 0 ? `, ${newer} newer left` : ""}`);
+  if (newer > 0)
+    context.complain(
+      `keelson: letters that came after ${new Date(startedMs).toISOString()} are left: look at them and run the command again, or set this machine's clock if they are older`,
+    );
+  if (unseen !== undefined) context.complain(`keelson: ${unseen}`);
+  return newer > 0 || (seen === 0 && unseen !== undefined) ? 1 : 0;
 }
 
 /** Visits the letter with the ID of the call. @throws Error if no letter has it. */
@@ -176,101 +193,17 @@ async function withOne(
   context: CommandContext,
   act: (letters: DeadLetters, letter: DeadLetter) => Promise<Visited>,
 ): Promise<number> {
-  let isFound = false;
-  for (const { letters, holds } of await lettersOf(runtime, queue))
-    await visit(letters, context, async (letter) => {
+  let [isFound, there, seen] = [false, 0, 0];
+  for (const { letters, holds } of await openLetters(runtime, queue)) {
+    there += await letters.count();
+    seen += await visit(letters, context, async (letter) => {
       if (letter.id !== id && factsOf(letter, holds, 0).of !== id) return "kept";
       isFound = true;
       return (await act(letters, letter)) === "gone" ? "last" : "last kept";
     });
+  }
   if (isFound) return 0;
-  const unseen = isOrdered(String(queue))
-    ? "; SQS shows ten letters of a group at a time, and none that others are reading"
-    : "";
-  throw new Error(`no dead letter of ${queue} has the ID ${JSON.stringify(id)}${unseen}`);
-}
-
-/** Whether the letter stays in its queue, and whether it was the last one to visit. */
-type Visited = "kept" | "gone" | "last kept" | "last";
-
-/**
- * Reads letters until one was the last, then makes those that stay visible again. A letter that
- * is redelivered during a long read is not visited again, and a batch of only such letters ends it.
- */
-export async function visit(
-  letters: Pick<DeadLetters, "read" | "release">,
-  { progress, stopping }: Pick<CommandContext, "progress" | "stopping">,
-  act: (letter: DeadLetter) => Promise<Visited>,
-): Promise<void> {
-  const kept = new Map<string, DeadLetter>();
-  const visited = new Set<string>();
-  const signal = stopping?.();
-  try {
-    for await (const batch of letters.read()) {
-      for (const letter of batch) kept.set(letter.id, letter);
-      const unknown = batch.filter(({ id }) => !visited.has(id));
-      if (unknown.length === 0) return;
-      for (const letter of unknown) {
-        signal?.throwIfAborted();
-        visited.add(letter.id);
-        progress?.(`${visited.size} dead letters read`);
-        const end = await act(letter);
-        if (!end.endsWith("kept")) kept.delete(letter.id);
-        if (end.startsWith("last")) return;
-      }
-    }
-  } finally {
-    progress?.("");
-    // A letter that cannot be released becomes visible by itself.
-    await Promise.allSettled([...kept.values()].map((letter) => letters.release(letter)));
-  }
-}
-
-interface Opened extends Pick<MessageQueue, "name" | "holds"> {
-  readonly letters: DeadLetters;
-}
-
-/**
- * Opens the dead letters of one queue of the server, or of all that it needs.
- *
- * @throws Error if none of them has a dead-letter queue.
- */
-async function lettersOf(
-  { adapters, server }: Runtime,
-  queue: string | undefined,
-): Promise<Opened[]> {
-  const messaging = await (await adapters.open()).messaging.open();
-  const { events, others, jobs, fairJobs, fairMode, sqs } = messaging;
-  const needs = needsOf(server);
-  const needed = [
-    ...(needs.events === undefined ? [] : [events]),
-    ...(needs.jobs === undefined ? [] : [jobs, fairJobs]),
-    ...(needs.received === undefined ? [] : [others]),
-  ];
-  // A queue that it does not need may still hold letters of an earlier version.
-  const all = queue === undefined ? needed : [events, jobs, fairJobs, ...needed];
-  const queues = [...new Map(all.map((one) => [one.name, one])).values()];
-  const wanted = queues.filter(({ name }) => queue === undefined || name === queue);
-  if (wanted.length === 0) {
-    const names = queues.map(({ name }) => name).join(", ");
-    refuse(
-      queue
-        ? `the server has no queue ${JSON.stringify(queue)}; it has ${names}`
-        : "the server has no queue",
-    );
-  }
-  const opened = await Promise.all(
-    // Without fair queues a server may have no queue for fair jobs, or one from before a rollback.
-    wanted.map(async (one) => {
-      const { name, holds } = one;
-      const opening = openDeadLetters(sqs, one);
-      const mayMiss = one === fairJobs && fairMode === "off";
-      const letters = await (mayMiss ? opening.catch(() => undefined) : opening);
-      return letters === undefined ? [] : [{ name, holds, letters }];
-    }),
-  );
-  const found = opened.flat();
-  if (found.length > 0) return found;
-  const names = wanted.map(({ name }) => name).join(", ");
-  throw new Error(`${names}: there is no dead-letter queue; run keelson doctor`);
+  const unseen = unseenText(seen, there);
+  const says = `no dead letter of ${queue} has the ID ${JSON.stringify(id)}`;
+  throw new Error(unseen === undefined ? says : `${says}; ${unseen}`);
 }
