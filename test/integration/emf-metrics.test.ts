@@ -283,7 +283,7 @@ test("the metrics of the template's alarms are written with exactly their dimens
     ),
   );
   const alarms = Object.values(templateOf(features, {}, options).Resources).flatMap(
-    ({ Type, Properties }) =>
+    ({ Type, Properties = {} }) =>
       Type === "AWS::CloudWatch::Alarm" && !String(Properties["Namespace"]).startsWith("AWS/")
         ? [Object(Properties)]
         : [],

@@ -117,7 +117,9 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
       T: { Type: "AWS::DynamoDB::Table", Properties: { TableName: { "Fn::Sub": "${P}-t" } } },
       J: { Type: "AWS::SQS::Queue", Properties: { QueueName: "j.fifo" } },
       E: { Type: "AWS::Events::EventBus", Properties: { Name: "bus" } },
-      B: { Type: "AWS::S3::Bucket", Properties: {} },
+      B: { Type: "AWS::S3::Bucket" },
+      R: { Type: "AWS::IAM::Role" },
+      L: { Type: "AWS::Lambda::Function" },
       C: { Type: "AWS::S3::Bucket", Properties: { Name: { Ref: "C" } } },
     };
     const more = { Parameters, Resources } as unknown as TemplatePart; // safe: as templates have them
@@ -138,6 +140,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
     );
     expect(added({ "Fn::If": ["X", { Ref: "P" }, "no"] }, more)).toBe("default".length);
     expect(added({ "Fn::Join": ["-", ["a", { Ref: "P" }]] }, more)).toBe("a-default".length);
+    expect(added({ "Fn::Join": ["-", { Ref: "P" }] }, more)).toBe("default".length);
     expect(added({ "Fn::Sub": "${AWS::Region}/${P}/${T}" }, more)).toBe(
       "ap-southeast-1/default/default-t".length,
     );

@@ -36,14 +36,14 @@ export function fileReport(template: Template, text: string) {
 export function resourceNotes(template: Template) {
   const notes: string[] = [];
   const resources = Object.entries(template.Resources);
-  for (const [id, { Type, Properties }] of resources) {
+  for (const [id, { Type, Properties = {} }] of resources) {
     const size = Type === "AWS::IAM::Role" ? policyCharacters(Properties, template) : 0;
     if (size > mostPolicyCharacters)
       notes.push(
         `${id} has policies of about ${size} characters, and IAM takes ${mostPolicyCharacters}; with --shape each roles are smaller`,
       );
   }
-  for (const [id, { Type, Properties }] of resources) {
+  for (const [id, { Type, Properties = {} }] of resources) {
     const size = Type === "AWS::Lambda::Function" ? environmentBytes(Properties, template) : 0;
     if (size > mostEnvironmentBytes)
       notes.push(
@@ -56,7 +56,7 @@ export function resourceNotes(template: Template) {
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
 /** Assumes that a resource's name equals its logical ID. */
-function policyCharacters({ Policies }: Members, { Parameters }: Template) {
+function policyCharacters({ Policies = [] }: Members, { Parameters }: Template) {
   const named = (id: unknown) => `${arnBeginning}${Parameters["NamePrefix"]?.Default}-${id}`;
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
     const { "Fn::GetAtt": attribute, "Fn::Sub": substituted }: Members = Object(value);
@@ -98,9 +98,10 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
     // Safe cast: `Fn::If` has two values.
     return choice.slice(1).map(resolve).toSorted(longestFirst)[0] as string;
   }
-  if (Array.isArray(joined))
-    // Safe cast: `Fn::Join` takes a list.
-    return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0]));
+  if (Array.isArray(joined)) {
+    const [separator, ...items]: readonly unknown[] = joined.flat(); // a list, or one that is referred to
+    return items.map(resolve).join(String(separator));
+  }
   if (substituted === undefined) return unknownText;
   const [text, given = {}] = Array.isArray(substituted) ? substituted : [substituted];
   if (String(text).startsWith("{{resolve:")) return unknownText;
@@ -118,7 +119,7 @@ function referredText(
   const resource = Resources[name];
   if (resource === undefined)
     return pseudo[name] ?? String(Parameters[name]?.Default ?? unknownText);
-  const { QueueName, TableName, Name } = resource.Properties;
+  const { QueueName, TableName, Name } = resource.Properties ?? {};
   if (QueueName !== undefined)
     return `https://sqs.ap-southeast-1.amazonaws.com/123456789012/${resolve(QueueName)}`;
   return TableName === undefined && Name === undefined ? unknownText : resolve(TableName ?? Name);

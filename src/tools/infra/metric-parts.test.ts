@@ -81,7 +81,7 @@ test("each alarm uses all dimensions of its metric, with valid values", () => {
 
 test("every function has the metric namespace of the alarms", () => {
   const variables = of(measured, "AWS::Lambda::Function").map(
-    ({ Properties }) => Object(Properties["Environment"]).Variables,
+    ({ Properties = {} }) => Object(Properties["Environment"]).Variables,
   );
 
   for (const known of variables)
@@ -102,7 +102,7 @@ test("a server without tables, messages, schedules and keys has no alarms for th
 
 test("the dashboard shows all Lambda metrics, including the application's own, by existing dimensions", () => {
   const [dashboard] = of(measured, "AWS::CloudWatch::Dashboard");
-  const text = String(Object(dashboard?.Properties["DashboardBody"])["Fn::Sub"]);
+  const text = String(Object(dashboard?.Properties?.["DashboardBody"])["Fn::Sub"]);
   const { widgets } = JSON.parse(text) as {
     widgets: {
       x: number;

@@ -102,7 +102,7 @@ describe("the template of a server's data", () => {
   test("prefixes every name with one parameter, by default the server's prefix and the stage", () => {
     const { Parameters, Resources } = templateOf([plates, mourners], "my.app", "prod");
     expect(Parameters["NamePrefix"]?.Default).toBe("my-app-prod");
-    const names = Object.values(Resources).flatMap(({ Properties }) =>
+    const names = Object.values(Resources).flatMap(({ Properties = {} }) =>
       ["TableName", "QueueName", "Name"].flatMap((name) =>
         Properties[name] === undefined ? [] : [Properties[name]],
       ),
@@ -121,7 +121,7 @@ describe("the template of a server's data", () => {
 
   test("uses the server's own prefix as the source of events, without the stage", () => {
     const { Resources } = templateOf([plates, mourners], "my.app", "prod");
-    expect(Resources["EventRule"]?.Properties["EventPattern"]).toEqual({ source: ["my.app"] });
+    expect(Resources["EventRule"]?.Properties?.["EventPattern"]).toEqual({ source: ["my.app"] });
   });
 
   test("refuses names that are too long for a queue", () => {
@@ -163,7 +163,7 @@ describe("a table of the template", () => {
     for (const table of Object.values(others)) expect(table).toMatchObject(kept);
     expect(once).not.toHaveProperty("DeletionPolicy");
     expect(once?.Properties).not.toHaveProperty("DeletionProtectionEnabled");
-    expect(once?.Properties["TimeToLiveSpecification"]).toEqual({
+    expect(once?.Properties?.["TimeToLiveSpecification"]).toEqual({
       AttributeName: "expiration",
       Enabled: true,
     });
@@ -212,7 +212,7 @@ describe("a table of the template", () => {
   test("has a stream of keys only if it is the outbox", () => {
     const streams = Object.entries(tables(plates)).map(([id, { Properties }]) => [
       id,
-      Properties["StreamSpecification"],
+      Properties?.["StreamSpecification"],
     ]);
     expect(streams.filter(([, stream]) => stream !== undefined)).toEqual([
       ["OutboxTable", { StreamViewType: "KEYS_ONLY" }],
@@ -221,7 +221,7 @@ describe("a table of the template", () => {
 
   test("is encrypted with the customer's key if there is one", () => {
     for (const { Properties } of Object.values(tables(plates))) {
-      expect(Properties["SSESpecification"]).toEqual({
+      expect(Properties?.["SSESpecification"]).toEqual({
         "Fn::If": [
           "HasCustomerKey",
           { SSEEnabled: true, SSEType: "KMS", KMSMasterKeyId: { Ref: "CustomerKeyArn" } },

@@ -17,7 +17,7 @@ export interface Resource {
   readonly Condition?: string;
   readonly DependsOn?: string | readonly string[];
   readonly Metadata?: Members;
-  readonly Properties: Members;
+  readonly Properties?: Members;
 }
 
 export interface Parameter {
