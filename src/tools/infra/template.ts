@@ -21,9 +21,10 @@ export interface Resource {
 }
 
 export interface Parameter {
-  readonly Type: "String" | "Number";
+  /** `String` or `Number`; an extension may have lists, and types of AWS such as those of SSM. */
+  readonly Type: string;
   readonly Default?: string | number;
-  readonly Description: string;
+  readonly Description?: string;
   readonly [rule: string]: Value;
 }
 

@@ -39,9 +39,7 @@ export function flattened<Whole extends ComparedTemplate>(
   const inner = (stack: string) => {
     const given: Members = Object(own(parent.Resources, stack)?.Properties?.["Parameters"]);
     return (reference: Reference): Reference => {
-      const value = own(given, reference.id);
-      const { "Fn::If": choice }: Members = Object(value);
-      const found = referenceOf(Array.isArray(choice) ? choice[1] : value);
+      const found = givenReference(own(given, reference.id));
       return found === undefined ? reference : outer(found);
     };
   };
@@ -68,4 +66,11 @@ export function flattened<Whole extends ComparedTemplate>(
     template: { ...parent, Resources, Outputs: Object.fromEntries(outputs) } as Whole,
     stacks: new Map(moved.map(({ stack, entry: [id] }) => [id, stack])),
   };
+}
+
+/** Of a value that is passed under a condition, or as the text of a list. */
+function givenReference(value: unknown): Reference | undefined {
+  const { "Fn::If": choice, "Fn::Join": list }: Members = Object(value);
+  const wrapped = choice ?? list;
+  return Array.isArray(wrapped) ? givenReference(wrapped[1]) : referenceOf(value);
 }

@@ -1,22 +1,9 @@
-import {
-  type Output,
-  type Parameter,
-  type Resource,
-  type Template,
-  templateOf,
-  type Value,
-  when,
-} from "../template.ts";
+import { type Resource, type Template, templateOf } from "../template.ts";
+import { distinct, givenValue, nameOf, parameterFor, returnedValue } from "./borders.ts";
 import { refuseCircles } from "./circles.ts";
 import type { FunctionGroup } from "./groups.ts";
 import { type Places, placesIn } from "./places.ts";
-import {
-  conditionsIn,
-  type Reference,
-  referencesIn,
-  withReferences,
-  written,
-} from "./references.ts";
+import { conditionsIn, type Reference, referencesIn, withReferences } from "./references.ts";
 
 export interface NestedTemplates {
   readonly parent: Template;
@@ -152,20 +139,6 @@ function boundaryOf(template: Template, { resources, outputs }: Places, stack: s
   };
 }
 
-function distinct(references: readonly Reference[]): Reference[] {
-  const byName = new Map<string, Reference>();
-  for (const reference of references) {
-    const name = nameOf(reference);
-    const other = byName.get(name) ?? reference;
-    if (other.id !== reference.id)
-      throw new Error(
-        `${other.id} and ${reference.id} come to the parameter ${name} of a nested template; rename one of the two`,
-      );
-    byName.set(name, reference);
-  }
-  return [...byName.values()];
-}
-
 /** References from one stack to another. */
 function crossing({ Resources, Outputs }: Template, { resources, outputs }: Places) {
   return [
@@ -188,33 +161,4 @@ function conditionsOf({ Conditions }: Template, value: unknown): Template["Condi
   const names = new Set(conditionsIn(value));
   for (const name of names) for (const other of conditionsIn(Conditions[name])) names.add(other);
   return Object.fromEntries(Object.entries(Conditions).filter(([name]) => names.has(name)));
-}
-
-/** `FilesTableArn` for an attribute. */
-function nameOf({ id, attribute = "" }: Reference) {
-  return `${id}${attribute.replaceAll(/[^0-9A-Za-z]/g, "")}`;
-}
-
-function parameterFor({ Parameters }: Template, { id, attribute }: Reference): Parameter {
-  const given = Parameters[id];
-  if (given !== undefined) return given;
-  const what = attribute === undefined ? id : `${attribute} of ${id}`;
-  return { Type: "String", Description: `${what} in the stack around this one` };
-}
-
-/** CloudFormation refuses a reference to a resource that does not exist. */
-function returnedValue({ Resources }: Template, one: Reference): Output {
-  const Condition = Resources[one.id]?.Condition;
-  return {
-    Description: "For other stacks",
-    ...(Condition !== undefined && { Condition }),
-    Value: written(one),
-  };
-}
-
-/** As for `returnedValue`. */
-function givenValue({ Resources }: Template, { id }: Reference, outer: Reference): Value {
-  const value = written(outer);
-  const condition = Resources[id]?.Condition;
-  return condition === undefined ? value : when(condition, value, "");
 }

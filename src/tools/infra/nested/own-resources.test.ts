@@ -121,6 +121,50 @@ describe("a product's own resources", () => {
     });
   });
 
+  test("take a parameter's value as text, however the parent's parameter is declared", () => {
+    const Parameters = {
+      DbUrl: {
+        Type: "AWS::SSM::Parameter::Value<String>",
+        Default: "/db/url",
+        AllowedPattern: "/.+",
+        Description: "Where the URL is",
+        NoEcho: true,
+      },
+      Zones: { Type: "AWS::SSM::Parameter::Value<List<String>>" },
+      Subnets: { Type: "List<AWS::EC2::Subnet::Id>" },
+      Tags: { Type: "CommaDelimitedList", Default: "a,b", AllowedValues: ["a", "b"] },
+      Secret: { Type: "String", NoEcho: true, MinLength: 8 },
+      Size: { Type: "Number", Default: 3, MaxValue: 9 },
+    };
+    const lists = ["Zones", "Subnets", "Tags"];
+    const texts = ["DbUrl", "Secret", "Size"];
+    const joined = (Ref: string) => ({ "Fn::Join": [",", { Ref }] });
+    const { template, parent, children } = setWith(
+      { Parameters },
+      {
+        ...Object.fromEntries(texts.map((Ref) => [Ref, { Ref }])),
+        ...Object.fromEntries(lists.map((name) => [name, joined(name)])),
+      },
+    );
+    expect(parent.Parameters).toMatchObject(Parameters);
+    expect(properties(parent, "Part0Functions")["Parameters"]).toMatchObject({
+      ...Object.fromEntries(texts.map((Ref) => [Ref, { Ref }])),
+      ...Object.fromEntries(lists.map((name) => [name, joined(name)])),
+    });
+    const taken = children.get("all-dev.part0.json")?.template.Parameters;
+    const { Subnets, Tags, Secret, Size } = Parameters;
+    expect(taken).toMatchObject({ Subnets, Tags, Secret, Size });
+    expect(taken?.["DbUrl"]).toEqual({
+      Type: "String",
+      Description: "Where the URL is",
+      NoEcho: true,
+    });
+    expect(taken?.["Zones"]).toEqual({ Type: "CommaDelimitedList" });
+    const id = "Part0Thing0ShowLambdaFunction";
+    const whole = flattened(parent, [...children.values()]).template;
+    expect(properties(whole, id)).toEqual(properties(template, id));
+  });
+
   test("may need one another in a circle, which is left to CloudFormation to refuse", () => {
     const group = (Ref: string) => ({
       Type: "AWS::EC2::SecurityGroup",
