@@ -189,6 +189,21 @@ describe("a product's own resources", () => {
     expect(() => setWith({ Resources: { Key: key(one) } }, { KEY: { Ref: "Key" } })).not.toThrow();
   });
 
+  test("that refer to one that holds data stay in the parent with it, so that there is no circle", () => {
+    const Key = {
+      Type: "AWS::KMS::Key",
+      DeletionPolicy: "Retain",
+      Properties: { KeyPolicy: { "Fn::GetAtt": [one, "Arn"] } },
+    } as const;
+    const Policy = {
+      Type: "AWS::IAM::Policy",
+      Properties: { Roles: [{ Ref: one }], Resource: { "Fn::GetAtt": ["Key", "Arn"] } },
+    };
+    const { parent } = setWith({ Resources: { Key, Policy } });
+    const role = { "Fn::GetAtt": ["Part0Functions", `Outputs.${one}`] };
+    expect(parent.Resources["Policy"]?.Properties).toEqual({ ...Policy.Properties, Roles: [role] });
+  });
+
   test("with a name that a nested template would have twice are refused", () => {
     const clash = {
       Type: "AWS::IAM::Policy",

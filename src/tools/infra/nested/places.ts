@@ -11,7 +11,8 @@ export interface Places {
 
 /**
  * A resource belongs to a group if all functions that it depends on do, directly or through other
- * resources. One with a deletion policy holds data and stays in the parent.
+ * resources. One with a deletion policy holds data and stays in the parent. If it depends on a
+ * group, so does all that depends on it, because the group cannot need it in turn.
  */
 export function placesIn(
   { Resources, Outputs }: Template,
@@ -27,7 +28,9 @@ export function placesIn(
     const found = known.get(id);
     if (found !== undefined) return found;
     known.set(id, new Set()); // for a circle, which CloudFormation refuses
-    const roots = rootsOfAll(neededBy(resource));
+    const needed = rootsOfAll(neededBy(resource));
+    const holdsData = resource.DeletionPolicy !== undefined;
+    const roots = holdsData && needed.size > 0 ? new Set([parent]) : needed;
     known.set(id, roots);
     return roots;
   };
@@ -37,8 +40,8 @@ export function placesIn(
     const [stack, other] = roots;
     return stack === undefined || stack === parent || other !== undefined ? [] : [stack];
   };
-  const resources = Object.entries(Resources).flatMap(([id, { DeletionPolicy }]) =>
-    DeletionPolicy === undefined ? place(rootsOf(id)).map((stack) => [id, stack] as const) : [],
+  const resources = Object.keys(Resources).flatMap((id) =>
+    place(rootsOf(id)).map((stack) => [id, stack] as const),
   );
   const outputs = Object.entries(Outputs).flatMap(([id, output]) =>
     place(rootsOfAll(referencesIn(output))).map((stack) => [id, stack] as const),
