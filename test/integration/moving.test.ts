@@ -115,3 +115,14 @@ test("former rows are copied behind the wall once, and stay where they are", asy
   expect(await idsOf(before, "initech")).toEqual([order.id]);
   expect(await idsOf(copied, "umbrella")).toEqual([]);
 });
+
+test("every stage lists all orders of a tenant with more than a hundred", async () => {
+  const body = { item: "cherries", quantity: 1 };
+  const creations = Array.from({ length: 101 }, () =>
+    create(stages[3] as Stage, body, { tenantId: "hooli" }),
+  );
+  const ids = (await Promise.all(creations)).map(({ order }) => order.id).sort();
+
+  for (const stage of stages)
+    expect([stage.name, [...(await idsOf(stage, "hooli"))].sort()]).toEqual([stage.name, ids]);
+});

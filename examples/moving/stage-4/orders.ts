@@ -39,7 +39,13 @@ export const orders = defineFeature("orders", (r) => {
     access: access.authenticated,
     output: z.object({ items: z.array(order) }),
     handler: async (ctx) => {
-      const { items } = await table.page(ctx, { partition: "orders", limit: 100 });
+      const items: unknown[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await table.page(ctx, { partition: "orders", limit: 100, cursor });
+        items.push(...page.items);
+        cursor = page.cursor;
+      } while (cursor !== undefined);
       return { items: z.array(order).parse(items) };
     },
   });
