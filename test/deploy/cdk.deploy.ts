@@ -11,8 +11,11 @@ const tools = join(root, "test/deploy/tools");
 const output = mkdtempSync(join(tmpdir(), "keelson-cdk-"));
 afterAll(() => rmSync(output, { recursive: true, force: true }));
 
-const infra = (...args: readonly string[]) =>
-  run(process.execPath, [join(root, "src/tools/cli/main.ts"), "infra", ...args], { cwd: root });
+const infra = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  run(process.execPath, [join(root, "src/tools/cli/main.ts"), "infra", ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+  });
 const synth = (app: string, env: Readonly<Record<string, string>> = {}) => {
   const quiet = ["--no-notices", "--no-version-reporting", "--no-path-metadata"];
   const args = [...quiet, "--no-asset-metadata", "--quiet", "--output", join(output, "cdk")];
@@ -36,9 +39,8 @@ test.each([
 ])("cdk synth includes the template of %s unchanged, in shape %s", async (part, shape) => {
   const own =
     part === "all" ? ["--with", "infra/own.json", "--with", `infra/own-${shape}.json`] : [];
-  await infra(
-    ...["examples/files/server.ts", "--part", part, "--shape", shape, ...own, "--out", output],
-  );
+  const options = ["--part", part, "--shape", shape, ...own, "--out", output];
+  await infra(["examples/files/server.ts", ...options]);
   const file = join(output, `${part}-dev.json`);
   await synth(`${join(tools, "cdk-app.mjs")} ${file}`);
 
@@ -46,11 +48,13 @@ test.each([
 });
 
 test("the CDK app of examples/moving synthesises the generated data and functions", async () => {
+  const cognito = { COGNITO_ISSUER: "https://cognito.example", COGNITO_CLIENT: "client" };
   const parts = ["data", "functions"];
-  for (const part of parts)
-    await infra(
-      ...["examples/moving/stage-4/server.ts", "--part", part, "--stage", "prod", "--out", output],
-    );
+  for (const part of parts) {
+    const own = part === "functions" ? ["--with", "examples/moving/stage-4/auth.json"] : [];
+    const options = ["--part", part, "--stage", "prod", ...own, "--out", output];
+    await infra(["examples/moving/stage-4/server.ts", ...options], cognito);
+  }
   const folder = mkdtempSync(join(tools, ".keelson-moving-")); // where the CDK is installed
   try {
     cpSync(join(root, "examples/moving/stage-5/cdk-app.mjs"), join(folder, "cdk-app.mjs"));
@@ -66,4 +70,10 @@ test("the CDK app of examples/moving synthesises the generated data and function
       Outputs: generated.Outputs,
     });
   }
+  // The API has no authorizer: without these, the functions would refuse every request.
+  const { Resources } = read(join(output, "functions-prod.json"));
+  expect(Resources.HttpLambdaFunction.Properties.Environment.Variables).toMatchObject({
+    COGNITO_ISSUER: { "Fn::Sub": expect.stringContaining("UserPool") },
+    COGNITO_CLIENT: { Ref: "UserPoolClient" },
+  });
 });

@@ -1,16 +1,16 @@
 import { buildServer } from "keelson";
 
-const issuer =
-  process.env["COGNITO_ISSUER"] ?? "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_example";
+const { COGNITO_ISSUER: issuer, COGNITO_CLIENT: audience } = process.env;
+if (!issuer || !audience) throw new Error("set COGNITO_ISSUER and COGNITO_CLIENT");
 
 /**
  * Tokens of Cognito. A function uses the claims that the API's authorizer has verified; without an
- * authorizer, as in a container, keelson verifies the token itself.
+ * authorizer, as from stage 4 on, keelson verifies the token itself.
  */
 export const auth = {
   jwks: `${issuer}/.well-known/jwks.json`,
   issuer,
-  audience: process.env["COGNITO_CLIENT"] ?? "example",
+  audience,
   claims: { tenant: "custom:tenant_id", roles: "cognito:groups" },
 };
 

@@ -1,4 +1,12 @@
 # The generated templates as stacks of CloudFormation, for a team that uses Terraform for everything else.
+variable "user_pool" {
+  type = string
+}
+
+variable "user_pool_client" {
+  type = string
+}
+
 variable "code_bucket" {
   type = string
 }
@@ -20,6 +28,8 @@ resource "aws_cloudformation_stack" "functions" {
   parameters = {
     NamePrefix           = "orders-prod"
     OutboxTableStreamArn = aws_cloudformation_stack.data.outputs["OutboxTableStreamArn"]
+    UserPool             = var.user_pool
+    UserPoolClient       = var.user_pool_client
     CodeBucket           = var.code_bucket
     CodeKey              = var.code_key
   }
