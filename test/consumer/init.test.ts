@@ -1,6 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import type { MiniStack } from "../deploy/mini-stack.ts";
@@ -113,13 +113,30 @@ describe.skipIf(process.platform === "win32")("its workflow", () => {
   });
   afterAll(() => account?.stop());
 
-  /** The commands of the workflow in their order. Only the step that gets the credentials is left out. */
-  const commands = () =>
-    [
-      ...readFileSync(join(project.directory, ".github/workflows/deploy.yml"), "utf8").matchAll(
-        /^ {6}- run: (.+)$/gm,
-      ),
-    ].map(([, command = ""]) => command);
+  /** The commands of the workflow's two jobs in their order. Its actions, such as the one that gets the role, are left out. */
+  const jobs = () => {
+    const workflow = readFileSync(join(project.directory, ".github/workflows/deploy.yml"), "utf8");
+    const [build = "", deploy = ""] = workflow.split(/^ {2}deploy:$/m);
+    const commandsOf = (job: string) =>
+      [...job.matchAll(/^ {6}- run: (.+)$/gm)].map(([, command = ""]) => command);
+    return { build: commandsOf(build), deploy: commandsOf(deploy) };
+  };
+  const runAll = async (commands: readonly string[], { run } = project) => {
+    for (const command of commands) {
+      const { code, stdout, stderr } = await run("bash", ["-e", "-c", command], {
+        env: account.env,
+      });
+      const output = code === 0 ? "" : stdout + stderr;
+      expect({ command, code, output }).toEqual({ command, code: 0, output: "" });
+    }
+  };
+  /** The project in another folder, as the second job has it: with what the first one made, and without dependencies. */
+  const withoutDependencies = () => {
+    const copy = join(project.directory, "../second-job");
+    const isOwn = (path: string) => basename(path) !== "node_modules";
+    cpSync(project.directory, copy, { recursive: true, filter: isOwn });
+    return projectIn(copy);
+  };
   const query = async (text: string) => {
     const describe = `cloudformation describe-stacks --stack-name my-app-dev --output text --query ${text}`;
     const { stdout } = await project.run("aws", describe.split(" "), { env: account.env });
@@ -127,23 +144,16 @@ describe.skipIf(process.platform === "win32")("its workflow", () => {
   };
 
   test("tests, checks and deploys the project, and the API answers", async () => {
-    expect(commands()).toEqual(
+    const { build, deploy } = jobs();
+    expect(build).toEqual(
       expect.arrayContaining([
         expect.stringContaining("keelson contract check"),
         expect.stringMatching(/keelson infra .*--check/),
-        expect.stringContaining("scripts/deploy.mjs"),
       ]),
     );
-    for (const command of commands()) {
-      const { code, stdout, stderr } = await project.run("bash", ["-e", "-c", command], {
-        env: account.env,
-      });
-      expect({ command, code, output: code === 0 ? "" : stdout + stderr }).toEqual({
-        command,
-        code: 0,
-        output: "",
-      });
-    }
+    expect(deploy).toEqual([expect.stringContaining("scripts/deploy.mjs")]);
+    await runAll(build);
+    await runAll(deploy, withoutDependencies());
 
     const secrets = await account.call("secretsmanager.ListSecrets", {});
     // Safe: the test fails here without the secret of the stack.

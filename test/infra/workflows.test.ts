@@ -152,6 +152,25 @@ test("a job with write permissions installs nothing, runs no script, and checks 
       expect(run ?? "").toMatch(/^$|^npm publish \.\/\S+\.tgz .*--ignore-scripts$/);
 });
 
+test("the starter's workflow gives the role only to a job that runs no code of a dependency", () => {
+  const path = "examples/starter/_github/workflows/deploy.yml";
+  const { permissions, jobs } = parse(text(path)) as Workflow; // as this test looks at it
+  const { build, deploy } = jobs;
+
+  expect([permissions, build?.permissions]).toEqual([{ contents: "read" }, undefined]);
+  expect(deploy?.permissions).toEqual({ contents: "read", "id-token": "write" });
+  expect(deploy?.needs).toBe("build");
+  expect(deploy?.steps.flatMap(({ run }) => run ?? [])).toEqual([
+    "node scripts/deploy.mjs --stage dev",
+  ]);
+  // Neither folder has a file that the job runs.
+  const downloads = deploy?.steps.filter(({ uses }) => uses?.includes("download-artifact@"));
+  expect(downloads?.map((step) => step.with)).toEqual([
+    { name: "code", path: "dist" },
+    { name: "template", path: "infra/generated" },
+  ]);
+});
+
 test("every command of a workflow exists", () => {
   const commands = jobs.flatMap(({ place, job }) =>
     job.steps.flatMap(({ run }) => (run ?? "").split("\n").map((line) => ({ place, line }))),
