@@ -16,7 +16,8 @@ const root = join(import.meta.dirname, "..");
 const say = (line) => console.log(`deploy: ${line}`);
 const began = performance.now();
 try {
-  const region = { type: "string", default: process.env.AWS_REGION || "us-east-1" };
+  const { AWS_REGION, AWS_DEFAULT_REGION } = process.env;
+  const region = { type: "string", default: AWS_REGION || AWS_DEFAULT_REGION || "us-east-1" };
   const { values } = parseArgs({
     options: { ...packageOptions, region, bucket: { type: "string" } },
   });
@@ -29,11 +30,15 @@ try {
   process.exitCode = 1;
 }
 
-async function deploy({ bucket = bucketOfAccount(), ...values }) {
+async function deploy({ region, bucket: given, ...values }) {
   const { stage, param } = values;
+  const account = run(["sts", "get-caller-identity", "--query", "Account", "--output", "text"]);
+  const bucket = given ?? `keelson-files-code-${account}-${region}`; // of all stages
   const { code, template, key } = await packageSample(values, say);
   keyRing(`${parametersOf(stage)}/key-ring`);
-  if (aws(["s3api", "head-bucket", "--bucket", bucket]).status !== 0)
+  // Anyone could have created a bucket of this name, and would receive the code: then `s3 mb` fails.
+  const owner = ["--expected-bucket-owner", account];
+  if (aws(["s3api", "head-bucket", "--bucket", bucket, ...owner]).status !== 0)
     run(["s3", "mb", `s3://${bucket}`]);
   run(["s3", "cp", "--no-progress", code, `s3://${bucket}/${key}`]);
   const stack = prefixOf(stage);
@@ -78,12 +83,6 @@ async function deploy({ bucket = bucketOfAccount(), ...values }) {
 function parametersFor(stage) {
   const all = JSON.parse(readFileSync(join(root, "infra", "parameters.json"), "utf8"));
   return { ...all.every, ...all[stage] };
-}
-
-/** One bucket per account and region, for the code of all stages. */
-function bucketOfAccount() {
-  const account = run(["sts", "get-caller-identity", "--query", "Account", "--output", "text"]);
-  return `keelson-files-code-${account}-${process.env.AWS_REGION}`;
 }
 
 /** CloudFormation cannot create a SecureString, and without the ring the functions answer 503. */

@@ -10,11 +10,32 @@ const { values } = parseArgs({ options: { stage: { type: "string", default: "dev
 const { name } = JSON.parse(readFileSync("package.json", "utf8"));
 const app = name.replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
 const stack = `${app}-${values.stage}`;
+if (!/^[a-z][a-z0-9-]*$/i.test(stack)) {
+  end(
+    `${stack} cannot name a stack: use letters, digits and hyphens, and start with a letter; change the name in package.json, or --stage`,
+  );
+}
 
+const region =
+  process.env.AWS_REGION ||
+  process.env.AWS_DEFAULT_REGION ||
+  spawn("aws", "configure get region").stdout?.trim(); // it reads only files
+if (!region) end("no region is set: set AWS_REGION, or run `aws configure`");
+Object.assign(process.env, { AWS_REGION: region, AWS_DEFAULT_REGION: region }); // version 1 of the CLI reads only the second
 const account = aws("sts get-caller-identity --query Account --output text");
-const region = process.env.AWS_REGION ?? aws("configure get region");
 const bucket = `${app}-code-${account}-${region}`;
-if (!succeeds("aws", `s3api head-bucket --bucket ${bucket}`)) aws(`s3 mb s3://${bucket}`);
+const excess = bucket.length - 63;
+if (excess > 0) {
+  end(
+    `${bucket} cannot name a bucket: shorten the name in package.json by ${excess} characters or more`,
+  );
+}
+// Anyone could have created a bucket of this name, and would receive the code: then `s3 mb` fails.
+const isOurs = succeeds(
+  "aws",
+  `s3api head-bucket --bucket ${bucket} --expected-bucket-owner ${account}`,
+);
+if (!isOurs) aws(`s3 mb s3://${bucket}`);
 
 // The same code has the same name, so CloudFormation updates the functions only if it differs.
 const hash = createHash("sha256");
@@ -42,7 +63,11 @@ function aws(args) {
 function run(command, args, cwd = ".") {
   const { status, stdout, stderr, error } = spawn(command, args, cwd);
   if (status === 0) return stdout.trim();
-  console.error(`${command} ${args}\n${error?.message ?? `${stdout}${stderr}`}`);
+  end(`${command} ${args}\n${error?.message ?? `${stdout}${stderr}`}`);
+}
+
+function end(message) {
+  console.error(message);
   process.exit(1);
 }
 
