@@ -15,8 +15,8 @@ const maxFailedCalls = 3;
 type Entry = Parameters<EventBus["put"]>[0][number];
 
 /**
- * Sends up to ten events per call, four calls at a time, and retries failed entries. If a whole call fails and one entry
- * may be the cause, sends the entries one by one.
+ * Sends up to ten events per call, four calls at a time, and retries failed entries. If a whole call
+ * fails and one entry may be the cause, sends the entries one by one.
  */
 export function eventBridgeBus(
   { PutEventsCommand }: Pick<MessagingSdk, "PutEventsCommand">,

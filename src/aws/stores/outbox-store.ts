@@ -43,7 +43,7 @@ export function dynamoOutbox(database: Database, TableName: string): OutboxStore
   };
   return {
     pending,
-    // Half the price of consistent reads. A row that one misses is there for the next sweep.
+    // Half the price of consistent reads. The next sweep finds a row that this one misses.
     firsts: (shards, beforeSort) =>
       Promise.allSettled(shards.map((shard) => first(shard, beforeSort))),
     items: (row) => [

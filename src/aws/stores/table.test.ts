@@ -28,7 +28,7 @@ const line = { first: 1, next: 2, firstBy: 3, turn: 4, dueMs: 5, version: 6 };
 
 test.each([
   ["quota", { used: "many" }, 'the usage of the quota files.storage of "acme" is "many"'],
-  ["rate", { taken: [] }, "the rate limit files requests has no number"],
+  ["rate", { taken: [] }, "the rate limit files requests is malformed"],
   ["line", { ...line, turn: undefined }, 'the row "a" "b" cannot be read: turn is undefined'],
   ["slots", {}, "it has no holders"],
   ["slots", { holders: { o1: null } }, 'the holder "o1" has no claim'],

@@ -52,8 +52,8 @@ export interface Outbox {
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
    * Dispatches the rows of every shard that no other sweep has claimed, and sets aside those that
-   * the bus will never accept. Sends the due jobs before. @throws any error of the store, that of the
-   * jobs after the events.
+   * the bus will never accept. Sends the due jobs first. @throws any error of the store; if due jobs cause
+   * it, after the events.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }

@@ -1,7 +1,7 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { type ClaimKey, keyText } from "./claim.ts";
 
-/** How many times in a row a claim may count as free, although it could not be taken. */
+/** The number of times in a row a claim may count as free, although it could not be taken. */
 const maxFrees = 10;
 
 /**

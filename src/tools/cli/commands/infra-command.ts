@@ -160,7 +160,7 @@ function fileOf(entry: string) {
   return { name, hasIndex: isBundled ? existsSync(join(dir, "index.js")) : undefined };
 }
 
-/** With the nested templates beside it. Others, such as YAML, are left out. */
+/** Reads a template and the nested ones next to it. Others, such as YAML, are left out. */
 async function readTemplates(option: "diff" | "check", file: string): Promise<Flattened> {
   const parent = await readTemplate(option, file);
   const children = await Promise.all(
