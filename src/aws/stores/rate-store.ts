@@ -33,7 +33,9 @@ export function dynamoRates(database: Database, tableName: string): RateStore {
     read: async (row) => {
       const taken = numberIn((await table.get(keyOf(row)))?.["taken"] ?? 0);
       if (Number.isFinite(taken)) return taken;
-      throw new Error(`the row of the rate limit ${row.limit.id} is malformed: its count is not a number`);
+      throw new Error(
+        `the row of the rate limit ${row.limit.id} is malformed: its count is not a number`,
+      );
     },
     list: async function* (tenantId) {
       const pages = table.scanAll({
