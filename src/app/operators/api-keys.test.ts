@@ -187,6 +187,13 @@ describe("a caller", () => {
     expect((await ask(key)).status).toBe(200);
   });
 
+  test("is not found by an ID that is too long for the table", async () => {
+    const id = "a".repeat(3_000);
+    const body = { overlapSeconds: 0 };
+    expect((await send("POST", `/api-keys/${id}/rotate`, body)).status).toBe(404);
+    expect((await send("DELETE", `/api-keys/${id}`)).status).toBe(404);
+  });
+
   test("with two credentials is refused", async () => {
     const { key } = await keyOf();
     const authorization = `Bearer ${await app.token(admin)}`;

@@ -37,6 +37,7 @@ export function dynamoApiKeys(database: Database, tableName: string): ApiKeyStor
       return item && ownerOf(item);
     },
     read: async (tenantId, id) => {
+      if (!isIdentifier(id)) return undefined; // it may be longer than a sort key
       const item = await table.get(recordKey(tenantId, id));
       return item && keyOf(item as StoredKey); // safe: only this store writes such rows
     },
