@@ -90,6 +90,11 @@ test.each([
     `${part(`name="a"; filename="${"a".repeat(256)}"`, "x")}--B--\r\n`,
     typed(),
   ],
+  [
+    "a file's type of 256 characters",
+    `--B\r\nContent-Disposition: form-data; name="a"; filename="a"\r\nContent-Type: a/${"b".repeat(254)}\r\n\r\nx\r\n--B--\r\n`,
+    typed(),
+  ],
   ["1,001 parts", `${part('name="a"', "x").repeat(1_001)}--B--\r\n`, typed()],
 ])("refuses %s with 400", async (_, text, headers) => {
   await expect(read(text, headers)).rejects.toMatchObject({

@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { comparedAs } from "../once/fingerprint.ts";
 import { bodyOfAnotherType, malformed, refuseEncoded } from "./input.ts";
 
-/** Most fields and files of a body, and longest name of a file, in characters. */
-const [maxParts, longestName] = [1_000, 255];
+/** Most fields and files of a body, and longest name and type of a file, in characters. */
+const [maxParts, longestText] = [1_000, 255];
 
 type Fields = Record<string, unknown>;
 
@@ -14,7 +14,8 @@ type Fields = Record<string, unknown>;
  *
  * @returns `undefined` for an empty body.
  * @throws FrameworkError `unsupported_media_type`; `malformed_request` for a body that cannot be
- * parsed, more than 1,000 parts, and a name of a file that is too long or has control characters.
+ * parsed, more than 1,000 parts, and a file whose name or type is too long, or whose name has control
+ * characters.
  */
 export async function readMultipart(
   headers: Readonly<Record<string, string>>,
@@ -75,8 +76,9 @@ function add(fields: Fields, name: string, value: unknown): void {
 /** A retry is the same request if name, type and content are the same. The boundary may differ. */
 async function comparable(file: File): Promise<File> {
   const { name, type } = file;
-  if (name.length > longestName || /\p{Cc}/u.test(name))
+  if (name.length > longestText || /\p{Cc}/u.test(name))
     throw malformed("The body has a file whose name is too long, or has control characters");
+  if (type.length > longestText) throw malformed("The body has a file whose type is too long");
   const content = hash("sha256", new Uint8Array(await file.arrayBuffer()), "base64url");
   const value = hash("sha256", JSON.stringify([name, type, content]), "base64url");
   // Enumerable, because Node's deep equality would otherwise take any two files for equal.
