@@ -1,5 +1,11 @@
-import { type BootError, buildServer, createTenantConfig, defineFeature } from "keelson";
-import { stripe } from "keelson/webhooks";
+import {
+  type BootError,
+  buildServer,
+  createSystemConfig,
+  createTenantConfig,
+  defineFeature,
+} from "keelson";
+import { github, stripe } from "keelson/webhooks";
 import { expect, test } from "vitest";
 import { serverDocument } from "../../src/app/routes/openapi-document.ts";
 import { serverInternals } from "../../src/app/server/server.ts";
@@ -17,7 +23,7 @@ const sound = {
 function problemsOf(options: unknown): string[] {
   const wrong = defineFeature("wrong", (r) => void r.webhook("a.b", options as never));
   try {
-    buildServer({ features: [wrong] });
+    buildServer({ features: [wrong, keys] });
   } catch (error) {
     const { problems } = error as BootError; // safe: buildServer throws nothing else
     return problems.map(({ rule, message }) => `${rule}: ${message}`);
@@ -25,10 +31,9 @@ function problemsOf(options: unknown): string[] {
   return [];
 }
 
-let own: unknown;
-defineFeature("keys", (r) => {
-  own = r.config({ keys: { secret: createTenantConfig("text", {}) } }).secret;
-});
+const keys = defineFeature("keys", (r) =>
+  r.config({ keys: { secret: createTenantConfig("text", {}) } }),
+);
 
 test.each<[string, Record<string, unknown>, readonly string[]]>([
   ["everything that is required", {}, []],
@@ -51,12 +56,12 @@ test.each<[string, Record<string, unknown>, readonly string[]]>([
   ],
   [
     "a tenant's own secret, and the tenant in the event",
-    { verify: stripe({ secret: own as never }) },
+    { verify: stripe({ secret: keys.secret }) },
     ["webhook-tenant: `tenant` comes after the secret, which is the tenant's own"],
   ],
   [
     "a tenant's own secret, and the tenant in the path",
-    { verify: stripe({ secret: own as never }), route: "POST /h/:t", tenant: { param: "t" } },
+    { verify: stripe({ secret: keys.secret }), route: "POST /h/:t", tenant: { param: "t" } },
     [],
   ],
   ["an ID that is no function", { id: "id" }, ["webhook-id: `id` is not a function"]],
@@ -74,6 +79,26 @@ test("a webhook with no options at all does not boot", () => {
   expect(problemsOf(undefined).map((text) => text.split(":")[0])).toEqual(
     expect.arrayContaining(["webhook-verify", "webhook-tenant", "handler"]),
   );
+});
+
+test("a secret that is a key of no feature of the server does not boot", () => {
+  const declaring = (name: string) =>
+    defineFeature(name, (r) => r.config({ keys: { secret: createSystemConfig("text", {}) } }));
+  const [own, other] = [declaring("own"), declaring("other")];
+  const verify = github({ secret: ["code", own.secret, other.secret] });
+  const features = [own, defineFeature("hook", (r) => r.webhook("a.b", { ...sound, verify }))];
+  expect(() => buildServer({ features })).toThrow(
+    expect.objectContaining({
+      problems: [
+        expect.objectContaining({
+          key: "hook.a.b: verify",
+          rule: "secret-key",
+          message: '"other:config:secret" is not a text key of this server',
+        }),
+      ],
+    }),
+  );
+  expect(() => buildServer({ features: [...features, other] })).not.toThrow();
 });
 
 interface Operation {

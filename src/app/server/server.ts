@@ -28,6 +28,7 @@ import {
 } from "../registry/registry.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { tenantProblems, timeZoneProblems } from "../schedules/schedule.ts";
+import { keyProblems } from "./key-problems.ts";
 
 const internals = Symbol.for("keelson.server");
 
@@ -240,36 +241,6 @@ export function serverInternals(server: Server): ServerInternals {
   if (state === undefined)
     throw new TypeError("this is not a server; pass what buildServer returns");
   return state;
-}
-
-/** Problems of options that take the handle of a key. */
-function keyProblems(registry: Registry, options: ServerOptions): BootProblem[] {
-  const limits = [...registry.jobs.values(), ...registry.consumers.values()].flatMap(
-    ({ name, concurrency }) =>
-      Object.entries(concurrency ?? {}).map(
-        ([limit, handle]) =>
-          [`${name}: concurrency.${limit}`, handle, "limit-key", "number"] as const,
-      ),
-  );
-  const given = [
-    ["delivery.webhook.secret", options?.delivery?.webhook?.secret, "secret-key", "text"] as const,
-    [
-      "limits.inFlightPerTenant",
-      options?.limits?.inFlightPerTenant,
-      "limit-key",
-      "number",
-    ] as const,
-    ...limits,
-  ];
-  return given.flatMap(([key, handle, rule, type]) => {
-    const { id } = Object(handle);
-    const declared = registry.configKeys.get(id)?.definition;
-    const isFit = declared?.type === type && (type === "text" || declared.scope !== "user");
-    if (typeof id !== "string" || isFit) return [];
-    const shared = type === "text" ? "" : " that users share";
-    const message = `${JSON.stringify(id)} is not a ${type} key of this server${shared}`;
-    return [serverProblem(key, rule, message, "pass the handle of a key that is")];
-  });
 }
 
 /** Copies options with their lists, and freezes all of them. */
