@@ -48,12 +48,13 @@ export async function receiveWebhook(
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.openFor(declaration));
   const verdict = await verified(scope, adapters, received, bytes);
   if (verdict.kind === "refused") throw refused(scope, verdict);
+  const greeting = isScheme(webhook.verify)
+    ? formatOf(webhook.verify).greeting?.(bytes)
+    : undefined;
+  if (greeting !== undefined) return plain(greeting);
   const form = declaration.body === "multipart" ? await readParts(request, bytes) : undefined;
   const rawInput = () => bodyOf(received, { bytes, form });
-  const raw = rawInput();
-  const greeting = isScheme(webhook.verify) ? formatOf(webhook.verify).greeting?.(raw) : undefined;
-  if (greeting !== undefined) return plain(greeting);
-  const input = await validateInput(declaration.input, raw);
+  const input = await validateInput(declaration.input, rawInput());
   const tenantId = await resendably(() => tenantOf(received, input));
   if (tenantId === undefined) return plain(undefined);
   await enter(scope, tenantId);

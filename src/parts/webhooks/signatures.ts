@@ -44,13 +44,18 @@ interface Format {
   /** The signed part before the body. */
   before(sent: Sent): string;
   write(sent: Sent, signature: string): Record<string, string>;
-  /** Returns the answer to a request that only checks the address; `undefined` for an event. */
-  greeting?(body: Readonly<Record<string, unknown>>): unknown;
+  /**
+   * Returns the answer to a request that only checks the address; `undefined` for an event. It
+   * reads the bytes, because such a request is JSON, also where the events are not.
+   */
+  greeting?(body: Uint8Array): unknown;
 }
 
 const longestHeader = 4_096;
 const mostSignatures = 32;
 const longestId = 256;
+/** Most bytes of a request that only checks the address. */
+const largestGreeting = 4_096;
 
 const utf8 = (secret: string) => Buffer.from(secret, "utf8");
 const nothing = () => "";
@@ -130,9 +135,20 @@ const slackFormat: Format = {
     "x-slack-request-timestamp": String(timestampSeconds),
     "x-slack-signature": `v0=${signature}`,
   }),
-  greeting: ({ type, challenge }) =>
-    type === "url_verification" ? { challenge: String(challenge).slice(0, 1_024) } : undefined,
+  greeting: (body) => {
+    const { type, challenge } = Object(body.byteLength > largestGreeting ? undefined : json(body));
+    const isGreeting = type === "url_verification" && typeof challenge === "string";
+    return isGreeting ? { challenge } : undefined;
+  },
 };
+
+function json(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(body));
+  } catch {
+    return undefined;
+  }
+}
 
 function bodyFormat(header: string, prefix: string, encoding: WebhookEncoding): Format {
   return {
