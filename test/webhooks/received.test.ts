@@ -242,6 +242,11 @@ describe("a webhook that is not signed", () => {
   test("costs no call of the store", async () => {
     const calls = { ...app.calls };
     await send("/hooks/stripe", "{}", { "stripe-signature": "t=1,v1=2" });
+    // The secret is the tenant's own: a read of its configuration.
+    for (const signature of [undefined, "sha256=", "sha256=ab", "a".repeat(64)]) {
+      const headers = signature === undefined ? {} : { "x-signature": signature };
+      expect((await send("/hooks/own/stranger", "{}", headers)).status).toBe(401);
+    }
     expect({ ...app.calls }).toEqual(calls);
   });
 });

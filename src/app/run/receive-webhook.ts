@@ -9,8 +9,13 @@ import { toResponse } from "../../parts/http/response.ts";
 import { claimKey } from "../../parts/once/claim.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
 import { isScheme, type WebhookScheme, type WebhookVerifier } from "../../parts/webhooks/scheme.ts";
-import { formatOf, type Refusal } from "../../parts/webhooks/signatures.ts";
-import { type Verdict, verifySignature } from "../../parts/webhooks/verify.ts";
+import { formatOf } from "../../parts/webhooks/signatures.ts";
+import {
+  type Refused,
+  readSignature,
+  type Verdict,
+  verifySignature,
+} from "../../parts/webhooks/verify.ts";
 import { createContext } from "../ctx/context.ts";
 import type { HandlerDeclaration, WebhookDeclaration } from "../handlers/handler.ts";
 import type { Adapters } from "../runtime/adapters.ts";
@@ -23,7 +28,7 @@ import { runWrite } from "./write.ts";
 /** Retention of the claim of a webhook, in milliseconds: 30 days. */
 const retentionMs = 30 * 24 * 3_600_000;
 
-export interface ReceivedWebhook {
+interface ReceivedWebhook {
   readonly declaration: HandlerDeclaration;
   readonly webhook: WebhookDeclaration;
   readonly request: HttpRequest;
@@ -78,26 +83,19 @@ async function verified(
   adapters: Adapters,
   { webhook: { verify, tenant }, request, params }: ReceivedWebhook,
   bytes: Uint8Array,
-): Promise<Refused | Extract<Verdict, { kind: "valid" }>> {
+): Promise<VerdictWithCause> {
   const named = typeof tenant === "object" ? params[tenant.param] : undefined;
   if (typeof tenant === "object" && !isIdentifier(named))
     return { kind: "refused", reason: "malformed_tenant" };
   if (!isScheme(verify)) return byFunction(scope, verify, request, params, bytes);
+  const signature = readSignature(verify, request.headers, scope.runtime.clock.now());
+  if (signature.kind === "refused") return signature;
   const secrets = await secretsOf(scope, adapters, verify, named as string | undefined); // safe: checked above
-  const { headers } = request;
-  return verifySignature(verify, {
-    headers,
-    body: bytes,
-    nowMs: scope.runtime.clock.now(),
-    secrets,
-  });
+  return verifySignature(verify, signature, bytes, secrets);
 }
 
-interface Refused {
-  readonly kind: "refused";
-  readonly reason: Refusal;
-  readonly cause?: unknown;
-}
+/** `cause`: the error of a function that verifies. */
+type VerdictWithCause = Verdict & { readonly cause?: unknown };
 
 async function byFunction(
   { signal }: RequestScope,
@@ -105,7 +103,7 @@ async function byFunction(
   { headers }: HttpRequest,
   params: Record<string, unknown>,
   rawBody: Uint8Array,
-): Promise<Refused | Extract<Verdict, { kind: "valid" }>> {
+): Promise<VerdictWithCause> {
   const ofPath = Object.freeze({ ...params }) as Readonly<Record<string, string>>; // safe: parameters of a path are strings
   try {
     // In plain JavaScript, a function may return anything.
@@ -123,7 +121,7 @@ async function byFunction(
   }
 }
 
-/** Reads the secrets of the tenant that the path names, before the delivery has proved anything. */
+/** Reads the secrets, those of the tenant that the path names included. Anyone can cause this read. */
 async function secretsOf(
   scope: RequestScope,
   adapters: Adapters,
@@ -146,7 +144,10 @@ async function secretsOf(
 }
 
 /** The same for every reason, which a stranger must not learn. */
-function refused(scope: RequestScope, { reason, cause }: Refused): FrameworkError {
+function refused(
+  scope: RequestScope,
+  { reason, cause }: Refused & { readonly cause?: unknown },
+): FrameworkError {
   const { environment } = scope.runtime;
   const error =
     cause === undefined ? {} : describeError(cause, { requestId: "", environment }).log.data;

@@ -18,7 +18,7 @@ export type Refusal =
 export type Headers = Readonly<Record<string, string>>;
 
 /** The signature of a delivery, as its headers have it. */
-export interface Claimed {
+interface Claimed {
   readonly signatures: readonly string[];
   /** The signed part before the body. */
   readonly before: string;

@@ -5,35 +5,54 @@ import { formatOf, type Headers, type Refusal, type Sent } from "./signatures.ts
 /** Longest time between a signature and its receipt, in seconds, either way. */
 const toleranceSeconds = 300;
 
-export interface Signed {
-  readonly headers: Headers;
-  readonly body: Uint8Array;
-  readonly nowMs: number;
-  /** Values of the scheme's secrets. Empty ones verify nothing. */
-  readonly secrets: readonly (string | undefined)[];
+export interface Refused {
+  readonly kind: "refused";
+  readonly reason: Refusal;
 }
 
-/** `id`: the one that the scheme signs, if any. */
-export type Verdict =
-  | { readonly kind: "valid"; readonly id: string | undefined }
-  | { readonly kind: "refused"; readonly reason: Refusal };
+/** The signature of a delivery that has yet to be compared. */
+export interface ReadSignature {
+  readonly kind: "read";
+  readonly signatures: readonly Buffer[];
+  /** The signed part before the body. */
+  readonly before: string;
+  /** The ID that the scheme signs, if any. */
+  readonly id: string | undefined;
+}
 
-export function verifySignature(scheme: WebhookScheme, delivery: Signed): Verdict {
-  const format = formatOf(scheme);
-  const keys = delivery.secrets
-    .map((secret) => format.key(secret ?? ""))
-    .filter(({ length }) => length > 0);
-  if (keys.length === 0) return refused("no_secret");
-  const claimed = format.read(delivery.headers);
+/** Checks what needs no secret: the form of the headers, and the time. */
+export function readSignature(
+  scheme: WebhookScheme,
+  headers: Headers,
+  nowMs: number,
+): ReadSignature | Refused {
+  const { read, encoding } = formatOf(scheme);
+  const claimed = read(headers);
   if (typeof claimed === "string") return refused(claimed);
-  const { signatures, before, timestamp, id } = claimed;
-  const wrongTime = timestamp === undefined ? undefined : timeProblem(timestamp, delivery.nowMs);
+  const { before, timestamp, id } = claimed;
+  const wrongTime = timestamp === undefined ? undefined : timeProblem(timestamp, nowMs);
   if (wrongTime !== undefined) return refused(wrongTime);
-  const given = signatures.flatMap((text) => bytesOf(text, format.encoding) ?? []);
-  if (given.length === 0) return refused("malformed_signature");
+  const signatures = claimed.signatures.flatMap((text) => bytesOf(text, encoding) ?? []);
+  return signatures.length === 0
+    ? refused("malformed_signature")
+    : { kind: "read", signatures, before, id };
+}
+
+export type Verdict = { readonly kind: "valid"; readonly id: string | undefined } | Refused;
+
+/** @param secrets - values of the scheme's secrets. Empty ones verify nothing. */
+export function verifySignature(
+  scheme: WebhookScheme,
+  { signatures, before, id }: ReadSignature,
+  body: Uint8Array,
+  secrets: readonly (string | undefined)[],
+): Verdict {
+  const format = formatOf(scheme);
+  const keys = secrets.map((secret) => format.key(secret ?? "")).filter(({ length }) => length > 0);
+  if (keys.length === 0) return refused("no_secret");
   const isSigned = keys.some((key) => {
-    const expected = createHmac("sha256", key).update(before).update(delivery.body).digest();
-    return given.some((signature) => timingSafeEqual(signature, expected));
+    const expected = createHmac("sha256", key).update(before).update(body).digest();
+    return signatures.some((signature) => timingSafeEqual(signature, expected));
   });
   return isSigned ? { kind: "valid", id } : refused("wrong_signature");
 }
@@ -56,7 +75,7 @@ export function writeSignature(
   return format.write(sent, signature);
 }
 
-function refused(reason: Refusal): Verdict {
+function refused(reason: Refusal): Refused {
   return { kind: "refused", reason };
 }
 
