@@ -195,15 +195,24 @@ describe("a run that fails", () => {
   });
 
   test("a repeat waits for the run in progress, and gets its response", async () => {
-    const event = newEvent();
-    let repeat: ReturnType<typeof toStripe> | undefined;
+    const ask = (body: string) => send("/hooks/function/here", body);
+    const body = JSON.stringify(newEvent());
+    let repeat: ReturnType<typeof ask> | undefined;
+    let arrived = 0;
+    world.id = (given) => {
+      arrived += 1;
+      return before.id(given);
+    };
     world.handle = async (ctx) => {
-      repeat ??= toStripe(event);
-      await expect.poll(() => world.runs.length + app.logs.length).toBeGreaterThan(0);
+      repeat ??= ask(body);
+      await expect.poll(() => arrived).toBe(2);
       return { requestId: ctx.requestId };
     };
-    const first = await toStripe(event);
+    const logged = app.logs.length;
+    const first = await ask(body);
     expect(await repeat).toMatchObject({ body: first.body, isReplayed: true });
+    expect(world.runs).toHaveLength(1);
+    expect(app.logs.slice(logged).map(({ msg }) => msg)).toContain("once.shared");
   });
 });
 
