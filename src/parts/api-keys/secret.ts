@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 /** Start of every API key, by which scanners of leaked secrets find it. */
-export const secretPrefix = "kln_";
+const secretPrefix = "kln_";
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const [randomDigits, checksumDigits] = [43, 6];
