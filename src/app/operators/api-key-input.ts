@@ -1,4 +1,5 @@
-import { type FieldError, ValidationError } from "../../base/errors/errors.ts";
+import type { FieldError } from "../../base/errors/errors.ts";
+import { refuseWrong, unknownFields } from "../../base/errors/wrong-fields.ts";
 import { isIdentifier } from "../../base/identity/access.ts";
 import { parseRoles } from "../../base/identity/authenticator.ts";
 
@@ -49,19 +50,4 @@ function isWhole(value: unknown, least: number, most: number): boolean {
 
 function problem(field: string, isRight: boolean, error: string): FieldError | undefined {
   return isRight ? undefined : { field, error };
-}
-
-const maxFields = 20;
-
-function unknownFields(given: ApiKeyInput, known: readonly string[]): FieldError[] {
-  const error = `is not known; the route takes ${known.join(", ")}`;
-  return Object.keys(given)
-    .filter((name) => !known.includes(name))
-    .slice(0, maxFields)
-    .map((name) => ({ field: name.slice(0, 200), error }));
-}
-
-function refuseWrong(found: readonly (FieldError | undefined)[]): void {
-  const fields = found.filter((field) => field !== undefined);
-  if (fields.length > 0) throw new ValidationError(fields);
 }

@@ -1,4 +1,5 @@
 import { NotFoundError, ValidationError } from "../../base/errors/errors.ts";
+import { refuseWrong, unknownFields } from "../../base/errors/wrong-fields.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import {
   commitChange,
@@ -64,25 +65,18 @@ export type ConfigInput = SetConfigOptions &
   ConfigHistoryOptions & { readonly value?: unknown; readonly key?: string };
 
 const numbers: readonly string[] = ["expectedVersion", "version", "before", "limit"];
-const maxFields = 20;
 
 /**
  * Drops fields that are `null`, except `value`, and converts the numbers of a query.
  * @throws ValidationError with each field that the route does not accept.
  */
 export function configInput(allowed: readonly string[], given: unknown): ConfigInput {
-  const input = Object.entries(given as Readonly<Record<string, unknown>>); // safe: a handler without a schema gets an object
-  const unknown = input.filter(([name]) => !allowed.includes(name));
-  if (unknown.length > 0) {
-    const takes = allowed.filter((name) => name !== "key").join(", ");
-    throw new ValidationError(
-      unknown.slice(0, maxFields).map(([field]) => ({
-        field: field.slice(0, 200),
-        error: `is not known; the route takes ${takes}`,
-      })),
-    );
-  }
-  const present = input.filter(([name, value]) => name === "value" || value !== null);
+  const input = given as Readonly<Record<string, unknown>>; // safe: a handler without a schema gets an object
+  const takes = allowed.filter((name) => name !== "key").join(", ");
+  refuseWrong(unknownFields(input, allowed, `the route takes ${takes}`));
+  const present = Object.entries(input).filter(
+    ([name, value]) => name === "value" || value !== null,
+  );
   // Safe cast: only known names are left, and the functions check each value.
   return Object.fromEntries(
     present.map(([name, value]) => [name, numbers.includes(name) ? numberOf(value) : value]),

@@ -1,5 +1,6 @@
-import { type FieldError, ValidationError } from "../../base/errors/errors.ts";
+import { ValidationError } from "../../base/errors/errors.ts";
 import { isRecord } from "../../base/errors/option-table.ts";
+import { refuseWrong, unknownFields } from "../../base/errors/wrong-fields.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
 import { isZoneName, knownZone } from "../../base/process/time-zone.ts";
 import type { NewTenant, TenantPlace } from "./tenant.ts";
@@ -85,13 +86,6 @@ function placeOf(cursor: unknown): TenantPlace | undefined {
 function fieldsOf(given: unknown, known: readonly string[]): Readonly<Record<string, unknown>> {
   if (!isRecord(given))
     throw new ValidationError([{ field: "", error: `pass an object with ${known.join(", ")}` }]);
-  const error = `is not known; known are ${known.join(", ")}`;
-  const unknown = Object.keys(given).filter((name) => !known.includes(name));
-  refuseWrong(unknown.slice(0, 20).map((name) => ({ field: name.slice(0, 200), error })));
+  refuseWrong(unknownFields(given, known, `known are ${known.join(", ")}`));
   return given;
-}
-
-function refuseWrong(found: readonly (FieldError | undefined)[]): void {
-  const fields = found.filter((field) => field !== undefined);
-  if (fields.length > 0) throw new ValidationError(fields);
 }
