@@ -1,6 +1,5 @@
 import { isTypedError, PermanentError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isIdentifier } from "../../base/identity/access.ts";
 import { checkPayload } from "../../parts/messages/envelope.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import {
@@ -14,6 +13,7 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
 import { assertActive } from "./active-tenant.ts";
+import { eventId, eventTenant } from "./event-facts.ts";
 import { endMessage, type Processed, worstOf } from "./message-end.ts";
 import { consumeOnce, type Task } from "./task.ts";
 
@@ -87,8 +87,8 @@ async function receiveBy(
       new PermanentError(`the detail for ${name} does not fit its schema (${problems})`);
     const detail = await checkPayload(input, given.detail, refuse);
     const event = Object.freeze({ ...given, detail });
-    const id = idOf(receiver, event);
-    const tenantId = await tenantOf(receiver, event);
+    const id = receiver.id === undefined ? event.id : eventId(name, receiver.id(event), permanent);
+    const tenantId = eventTenant(name, await tenant?.(event), permanent);
     if (tenant !== undefined && tenantId === undefined) {
       runtime.log.debug("event.without_tenant", { handler: name, ...idsOf(event) });
       return { kind: "skipped" };
@@ -115,25 +115,7 @@ async function receiveBy(
   }
 }
 
-/** @throws PermanentError if the ID is not a string. */
-function idOf({ name, id }: ReceiverDeclaration, event: ReceivedEvent): string {
-  if (id === undefined) return event.id;
-  const found: unknown = id(event);
-  if (typeof found === "string" && found !== "") return found;
-  throw new PermanentError(`${name}: its id is ${quoted(found)}; return a string of the event`);
-}
-
-/** @throws PermanentError if the value is not a tenant. */
-async function tenantOf(
-  { name, tenant }: ReceiverDeclaration,
-  event: ReceivedEvent,
-): Promise<string | undefined> {
-  const tenantId = (await tenant?.(event)) ?? undefined;
-  if (tenantId === undefined || isIdentifier(tenantId)) return tenantId;
-  throw new PermanentError(
-    `${name}: its tenant is ${quoted(tenantId)}; return a string of 1 to 256 characters`,
-  );
-}
+const permanent = (message: string) => new PermanentError(message);
 
 /**
  * @throws PermanentError for a suspended tenant: the dead-letter queue keeps the event, which can be

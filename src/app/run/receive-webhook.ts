@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import { describeError } from "../../base/errors/describe.ts";
 import { AccessDeniedError, FrameworkError, isTypedError } from "../../base/errors/errors.ts";
-import { quoted } from "../../base/errors/quoted.ts";
 import { anonymous, isIdentifier, type User } from "../../base/identity/access.ts";
 import { type ReceivedBody, readInput, validateInput } from "../../parts/http/input.ts";
 import { type HttpRequest, type HttpResponse, requestView } from "../../parts/http/message.ts";
@@ -21,6 +20,7 @@ import type { HandlerDeclaration, WebhookDeclaration } from "../handlers/handler
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { assertActive } from "./active-tenant.ts";
+import { eventId, eventTenant } from "./event-facts.ts";
 import { warnOfUndeclaredStatus } from "./failed-request.ts";
 import { readParts } from "./multipart-form.ts";
 import { runWrite } from "./write.ts";
@@ -174,11 +174,7 @@ async function tenantOf(
   event: unknown,
 ): Promise<string | undefined> {
   if (typeof tenant === "object") return String(params[tenant.param]);
-  const tenantId = (await tenant(event)) ?? undefined;
-  if (tenantId === undefined || isIdentifier(tenantId)) return tenantId;
-  throw new Error(
-    `${declaration.name}: its tenant is ${quoted(tenantId)}; return a string of 1 to 256 characters`,
-  );
+  return eventTenant(declaration.name, await tenant(event), Error);
 }
 
 /**
@@ -210,11 +206,8 @@ function idOf(
   signed: string | undefined,
   bytes: Uint8Array,
 ): EventId {
-  if (webhook.id !== undefined) {
-    const id = webhook.id(event);
-    if (typeof id === "string" && id !== "") return { by: "id", id };
-    throw new Error(`${declaration.name}: its id is ${quoted(id)}; return a string of the event`);
-  }
+  if (webhook.id !== undefined)
+    return { by: "id", id: eventId(declaration.name, webhook.id(event), Error) };
   if (signed !== undefined) return { by: "signed", id: signed };
   return { by: "body", id: hash("sha256", bytes, "base64url") };
 }
