@@ -121,7 +121,10 @@ async function byFunction(
   }
 }
 
-/** Reads the secrets, those of the tenant that the path names included. Anyone can cause this read. */
+/**
+ * Reads the secrets, perhaps of the tenant that the path names. Anyone who sends headers of the right
+ * form causes this read.
+ */
 async function secretsOf(
   scope: RequestScope,
   adapters: Adapters,

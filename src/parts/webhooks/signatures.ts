@@ -46,7 +46,7 @@ interface Format {
   write(sent: Sent, signature: string): Record<string, string>;
   /**
    * Returns the answer to a request that only checks the address; `undefined` for an event. It
-   * reads the bytes, because such a request is JSON, also where the events are not.
+   * reads the bytes, because such a request is JSON even if the events are not.
    */
   greeting?(body: Uint8Array): unknown;
 }

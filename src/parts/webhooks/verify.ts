@@ -20,7 +20,7 @@ export interface ReadSignature {
   readonly id: string | undefined;
 }
 
-/** Checks what needs no secret: the form of the headers, and the time. */
+/** Checks the form of the headers and the time, before any secret is read. */
 export function readSignature(
   scheme: WebhookScheme,
   headers: Headers,
