@@ -46,7 +46,7 @@ test.each<[string, Record<string, unknown>, readonly string[]]>([
   [
     "a preset without a secret",
     { verify: stripe({ secret: [] }) },
-    ["webhook-verify: `verify` is of a preset whose `secret` is a list of 0; pass 1 to 10"],
+    ["webhook-verify: `verify` has a wrong preset: `secret` is a list of 0; pass 1 to 10"],
   ],
   ["no tenant", { tenant: undefined }, ["webhook-tenant: `tenant` is neither a function nor"]],
   [
@@ -57,7 +57,7 @@ test.each<[string, Record<string, unknown>, readonly string[]]>([
   [
     "a tenant's own secret, and the tenant in the event",
     { verify: stripe({ secret: keys.secret }) },
-    ["webhook-tenant: `tenant` comes after the secret, which is the tenant's own"],
+    ["webhook-tenant: `tenant` is read from the body, but the secret is the tenant's own"],
   ],
   [
     "a tenant's own secret, and the tenant in the path",

@@ -98,7 +98,7 @@ export function webhook(by: Declaring, name: string, options: unknown): HandlerD
           isScheme(verify) ? verify.problem === undefined : typeof verify === "function",
         rule: "webhook-verify",
         wrong: isScheme(verify)
-          ? `is of a preset whose ${verify.problem}`
+          ? `has a wrong preset: ${verify.problem}`
           : "is neither a preset nor a function",
         fix: "pass stripe({ secret }) of keelson/webhooks, or a function",
         isRequired: true,
@@ -108,7 +108,7 @@ export function webhook(by: Declaring, name: string, options: unknown): HandlerD
         accepts: () => isInPath || (typeof tenant === "function" && !isOfTenant(verify)),
         rule: "webhook-tenant",
         wrong: isOfTenant(verify)
-          ? "comes after the secret, which is the tenant's own"
+          ? "is read from the body, but the secret is the tenant's own, so the tenant has to be in the path"
           : "is neither a function nor a parameter of the route",
         fix: 'pass (event) => event.account, or { param: "tenant" }',
         isRequired: true,
