@@ -188,10 +188,18 @@ describe("a run that fails", () => {
     },
   );
 
-  test("with a status that the handler chose keeps it", async () => {
+  test("with a status that the handler chose keeps it, drops its effects and runs again", async () => {
     answersOtherwise("the handler asks the sender to stop");
-    world.handle = async () => reply({}, { status: 410 });
-    expect(await toStripe(newEvent())).toMatchObject({ status: 410 });
+    const event = newEvent();
+    world.handle = async (ctx) => {
+      await ctx.enqueue(hooks.book, { id: event.id });
+      return reply({}, { status: 410 });
+    };
+    for (const runs of [1, 2]) {
+      expect(await toStripe(event)).toMatchObject({ status: 410, isReplayed: false });
+      await app.settled();
+      expect(world.runs).toHaveLength(runs);
+    }
   });
 
   test("a repeat waits for the run in progress, and gets its response", async () => {
