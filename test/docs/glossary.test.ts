@@ -14,7 +14,7 @@ const pages = ["README.md", ...documents.filter((document) => document.startsWit
 
 /** Pages on which a word first has its usual sense, or is in a table that another test reads. */
 const usual: Readonly<Record<string, readonly string[]>> = {
-  claim: ["README.md", "docs/hosts.md", "docs/identity.md", "docs/security.md"],
+  claim: ["README.md", "docs/callers.md", "docs/hosts.md", "docs/identity.md", "docs/security.md"],
   fence: ["docs/metrics.md"],
   hook: ["docs/commit.md"],
   projection: ["docs/doctor.md"],
