@@ -307,6 +307,24 @@ test("sends the jobs of a group in the order of their rows, and none after one t
   expect(sent.toSorted()).toEqual(['{"n":1}', '{"n":4}']);
 });
 
+test("a group whose job is being sent holds up no other group", async () => {
+  const { options, sent } = sweepOf([]);
+  const { jobs, ...queues } = await options.jobs();
+  const released = Promise.withResolvers<void>();
+  const send: typeof jobs.send = async (body, to) => {
+    if (body === '{"n":0}') await released.promise;
+    return jobs.send(body, to);
+  };
+  const slow = { ...options, jobs: async () => ({ ...queues, jobs: { ...jobs, send } }) };
+  const rows = Array.from({ length: 30 }, (_, n) => jobAt(n, n));
+  const committed = sendCommitted(slow, rows);
+  await new Promise((done) => setImmediate(done));
+  const others = sent.length;
+  released.resolve();
+  await committed;
+  expect([others, sent.length]).toEqual([29, 30]);
+});
+
 test("tenants take turns, so that the jobs of nine are not sent after 80 jobs of another", async () => {
   const rows: OutboxRow[] = [];
   const { options, sent, world } = sweepOf(rows);

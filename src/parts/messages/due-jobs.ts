@@ -1,6 +1,7 @@
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { inPool } from "../../base/process/pool.ts";
 import type { Claims } from "../once/claims.ts";
 import { derivedId } from "../once/derived-id.ts";
 import { block, isBlocked } from "./blocked-groups.ts";
@@ -207,8 +208,7 @@ async function sendAll(
   swept = { ...nothing, left: rows.length - now.length };
   const byGroup = [...Map.groupBy(now, groupOf).values()];
   const groups = tenantsInTurn(byGroup, ([row]) => row?.tenantId);
-  for (let start = 0; start < groups.length; start += atOnce)
-    await Promise.all(groups.slice(start, start + atOnce).map(attemptGroup));
+  await inPool(groups, atOnce, attemptGroup);
   if (failed.length > 0)
     options.log.warn("job.dispatch_failed", { jobs: failed, reason: firstReason });
   return { swept, hasAnswers, isLeftOut: now.length === 0 };
