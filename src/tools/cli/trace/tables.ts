@@ -1,5 +1,6 @@
 import { messageClaim } from "../../../app/run/process-message.ts";
 import type { AsideStore } from "../../../aws/stores/aside-store.ts";
+import { inPool } from "../../../base/process/pool.ts";
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
 import { duePlace, waitingJob } from "../../../parts/messages/due-jobs.ts";
 import { objectOf } from "../../../parts/messages/envelope.ts";
@@ -136,12 +137,8 @@ function claimFact(record: ClaimRecord): ClaimFact {
 
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);
 
-async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<void>) {
-  const left = items.slice(0, limits.reads).reverse();
-  const next = async (): Promise<void> => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
-  };
-  await Promise.all(Array.from({ length: limits.atOnce }, next));
+function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<void>) {
+  return inPool(items.slice(0, limits.reads), limits.atOnce, work);
 }
 
 async function readShard(
