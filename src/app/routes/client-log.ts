@@ -2,6 +2,7 @@ import { type FieldError, FrameworkError, ValidationError } from "../../base/err
 import type { LogLevel } from "../../base/log/logger.ts";
 import { renaming } from "../../base/log/record-names.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { forgetOldest } from "../../base/process/forget-oldest.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import { defined } from "../../base/types/defined.ts";
 import { reply } from "../../parts/http/reply.ts";
@@ -108,12 +109,7 @@ export function createRateLimit(
     const isEnough = left >= count;
     buckets.delete(key); // moves the key to the end of the eviction order
     buckets.set(key, { left: isEnough ? left - count : left, atMs: nowMs });
-    if (buckets.size > maxKeys)
-      // A tenth together, because iterating a `Map` passes over every entry deleted before.
-      for (const oldest of buckets.keys()) {
-        if (buckets.size <= maxKeys * 0.9) break;
-        buckets.delete(oldest);
-      }
+    forgetOldest(buckets, maxKeys);
     return isEnough ? 0 : Math.ceil((count - left) / perSecond);
   };
 }

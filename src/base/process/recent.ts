@@ -1,3 +1,5 @@
+import { forgetOldest } from "./forget-oldest.ts";
+
 /** Keeps at most `limit` values, each for `maxAgeMs`. */
 export class Recent<Value> {
   readonly #entries = new Map<string, { readonly value: Value; readonly atMs: number }>();
@@ -19,15 +21,7 @@ export class Recent<Value> {
   set(name: string, value: Value, atMs: number): void {
     this.#entries.delete(name);
     this.#entries.set(name, { value, atMs });
-    if (this.#entries.size > this.#limit) this.#forgetOldest();
-  }
-
-  /** Forgets a tenth together, because iterating a `Map` passes over every entry deleted before. */
-  #forgetOldest(): void {
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= Math.ceil(this.#limit * 0.9)) return;
-      this.#entries.delete(oldest);
-    }
+    forgetOldest(this.#entries, this.#limit);
   }
 
   delete(name: string): void {

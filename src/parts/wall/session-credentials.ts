@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/process/clock.ts";
+import { forgetOldest } from "../../base/process/forget-oldest.ts";
 
 /** The encoded tenant whose rows a session may access, or `across` for all tenants. */
 export interface SessionTag {
@@ -63,16 +64,8 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
     const session: Session = sessions.get(key) ?? {};
     sessions.delete(key);
     sessions.set(key, session);
-    if (sessions.size > most) forgetOldest();
+    forgetOldest(sessions, most);
     return session;
-  }
-
-  /** Forgets a tenth together, because iterating a `Map` passes over every entry deleted before. */
-  function forgetOldest(): void {
-    for (const key of sessions.keys()) {
-      if (sessions.size <= Math.ceil(most * 0.9)) return;
-      sessions.delete(key);
-    }
   }
 
   function take(session: Session, tag: SessionTag): Promise<SessionCredentials> {

@@ -1,6 +1,7 @@
 import { FrameworkError, isTypedError } from "../../../base/errors/errors.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { Clock } from "../../../base/process/clock.ts";
+import { forgetOldest } from "../../../base/process/forget-oldest.ts";
 import type { AppOverrides } from "../declare/app-overrides.ts";
 import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
 import {
@@ -156,12 +157,7 @@ export function createFirstSeen(limit: number): (name: string) => boolean {
   return (name) => {
     if (names.has(name)) return false;
     names.add(name);
-    if (names.size > limit)
-      // Forgets a tenth together, because iterating a `Set` passes over every entry deleted before.
-      for (const oldest of names) {
-        if (names.size <= Math.ceil(limit * 0.9)) break;
-        names.delete(oldest);
-      }
+    forgetOldest(names, limit);
     return true;
   };
 }
