@@ -5,9 +5,10 @@ import {
   type MessageQueue,
   type QueueMessage,
 } from "../../parts/messages/message-queue.ts";
+import { untriedText } from "../../parts/messages/waited.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { TaskOutcome } from "../schedules/schedules.ts";
+import { type EventOutcome, waitingOf } from "./event-outcome.ts";
 import type { GroupLine } from "./group-line.ts";
 import type { MayWait } from "./send-again.ts";
 
@@ -43,7 +44,7 @@ export async function endMessage(
   runtime: Pick<Runtime, "clock" | "log" | "metrics" | "server">,
   adapters: Pick<Adapters, "claims" | "outbox">,
   { queue, message, read = {}, line }: EndingMessage,
-  outcome: TaskOutcome,
+  outcome: EventOutcome,
   facts: MessageFacts,
 ): Promise<Processed> {
   if (outcome.kind === "processed" || outcome.kind === "skipped") {
@@ -51,10 +52,11 @@ export async function endMessage(
     // The message is redelivered, and then skipped.
     return hasLeft ? { kind: "done" } : handBack(runtime, queue, message, backoffMs[0]);
   }
-  if (outcome.kind === "handed-back" && outcome.mustWait === true) {
+  const waiting = await waitOf(queue, outcome, facts);
+  if (waiting !== undefined) {
     const { sendAgain } = await import("./send-again.ts");
-    const received = { message, read, line };
-    const afterMs = await sendAgain(runtime, adapters, queue, received, outcome.afterMs);
+    const received = { message, read, line, consumed: outcome.consumed };
+    const afterMs = await sendAgain(runtime, adapters, queue, received, waiting.afterMs);
     return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
   }
   if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);
@@ -62,6 +64,18 @@ export async function endMessage(
   // If this fails, the next jobs find out that it has gone.
   await (failed.kind === "later" || line?.leave());
   return failed;
+}
+
+/** Returns the outcome that makes a message wait. Failures that may be retried come first. */
+async function waitOf(queue: MessageQueue, outcome: EventOutcome, { receives }: MessageFacts) {
+  const waiting = waitingOf(outcome);
+  if (waiting === undefined || outcome.kind === "handed-back") return waiting;
+  return (await isLast(queue, receives).catch(() => false)) ? waiting : undefined;
+}
+
+async function isLast(queue: MessageQueue, receives: number): Promise<boolean> {
+  const most = await queue.maxReceives();
+  return most !== undefined && receives >= most;
 }
 
 /** Retries a message. After the last attempt, or a permanent error, it becomes a dead letter. */
@@ -76,9 +90,10 @@ async function fail(
   const trace = traceId === undefined ? {} : { trace_id: traceId };
   const facts = { queue: queue.name, messageId: message.id, receives, reason, ...trace, ...ids };
   try {
-    const most = await queue.maxReceives();
-    const isLast = most !== undefined && receives >= most;
-    if ((isLast || isPermanent(error)) && (await queue.deadLetter(message, reason))) {
+    const isOver = (await isLast(queue, receives)) || isPermanent(error);
+    // Once it is moved back, by whatever means, consumers that have failed run again.
+    const untried = () => ({ ...message, body: untriedText(message.body) });
+    if (isOver && (await queue.deadLetter(untried(), reason))) {
       runtime.log.error("queue.dead_lettered", facts);
       runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kind });
       return { kind: "dead-lettered", reason };
@@ -109,20 +124,4 @@ async function handBack(
     });
   }
   return { kind: "later", afterMs };
-}
-
-/**
- * Returns the worst outcome, in this order: failed, waiting, handed back, failed permanently,
- * processed, skipped.
- */
-export function worstOf(outcomes: readonly TaskOutcome[]): TaskOutcome {
-  return outcomes.toSorted((one, other) => rank(other) - rank(one))[0] ?? { kind: "skipped" };
-}
-
-const ranks = { skipped: 0, processed: 1, "handed-back": 3, failed: 5 } as const;
-
-/** A permanent failure ranks below every outcome that needs a redelivery. */
-function rank(outcome: TaskOutcome): number {
-  if (outcome.kind === "handed-back" && outcome.mustWait === true) return 4;
-  return outcome.kind === "failed" && isPermanent(outcome.error) ? 2 : ranks[outcome.kind];
 }

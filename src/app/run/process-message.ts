@@ -1,19 +1,17 @@
 import { PermanentError } from "../../base/errors/errors.ts";
-import { inPool } from "../../base/process/pool.ts";
 import { asksSystem, checkPayload, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
+import type { Waited } from "../../parts/messages/waited.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
+import { consumeBy, type EventOutcome } from "./event-outcome.ts";
 import type { GroupLine } from "./group-line.ts";
-import { endMessage, type MessageFacts, type Processed, worstOf } from "./message-end.ts";
+import { endMessage, type MessageFacts, type Processed } from "./message-end.ts";
 import { consumeOnce, type Task } from "./task.ts";
-
-/** Consumers of one event that run at the same time: the connections of an AWS client. */
-const consumersAtOnce = 50;
 
 /** Never throws. */
 export async function processMessage(
@@ -29,7 +27,7 @@ export async function processMessage(
   }
   let read: ReadMessage | undefined;
   let line: GroupLine | undefined;
-  let outcome: TaskOutcome;
+  let outcome: EventOutcome;
   try {
     read = readMessage(message.body);
     const redelivery = queue.redeliveryMs.value ?? queue.redeliveryMs.open();
@@ -44,7 +42,7 @@ export async function processMessage(
     else
       outcome = await ("job" in read
         ? runJob(runtime, adapters, read.job, options)
-        : consumeEvent(runtime, adapters, read.event, options));
+        : consumeEvent(runtime, adapters, read.event, options, read.waited));
   } catch (error) {
     outcome = { kind: "failed", error };
   }
@@ -89,6 +87,7 @@ export type ConsumeOptions = Pick<
  * Runs every consumer of an event, each exactly once (specification 6.4): a consumer that has
  * already handled the event is skipped.
  *
+ * @param waited - how the event has waited for a limit, if it has.
  * @returns the worst outcome of all.
  * @throws PermanentError if the payload does not match its schema. Error if no feature of this
  * server declares the event.
@@ -98,7 +97,8 @@ export async function consumeEvent(
   adapters: Adapters,
   event: SharedEvent,
   options: ConsumeOptions = {},
-): Promise<TaskOutcome> {
+  waited?: Waited,
+): Promise<EventOutcome> {
   const { registry } = runtime.server;
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
   const declaration = registry.events.get(type);
@@ -136,8 +136,7 @@ export async function consumeEvent(
         });
       },
     });
-  const outcomes = await inPool(consumers, consumersAtOnce, consume);
-  return worstOf(outcomes);
+  return consumeBy(consumers, waited, consume);
 }
 
 /**

@@ -8,13 +8,15 @@ import {
   readReceived,
   receivedName,
 } from "../../parts/messages/received-event.ts";
+import type { Waited } from "../../parts/messages/waited.ts";
 import type { ReceiverDeclaration } from "../handlers/receiver.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
 import { assertActive } from "./active-tenant.ts";
 import { eventId, eventTenant } from "./event-facts.ts";
-import { endMessage, type Processed, worstOf } from "./message-end.ts";
+import { consumeBy, type EventOutcome } from "./event-outcome.ts";
+import { endMessage, type Processed } from "./message-end.ts";
 import { consumeOnce, type Task } from "./task.ts";
 
 type ReceiveOptions = Pick<Task, "deadlineMs" | "attempt" | "sinceMs" | "redeliveryMs">;
@@ -31,7 +33,7 @@ export async function receiveMessage(
   { deadlineMs }: Pick<ReceiveOptions, "deadlineMs">,
 ): Promise<Processed> {
   let [read, receives]: [ReadReceived | undefined, number] = [undefined, message.receives];
-  let outcome: TaskOutcome;
+  let outcome: EventOutcome;
   try {
     read = readReceived(message.body);
     const { event, waited } = read;
@@ -39,7 +41,7 @@ export async function receiveMessage(
     const { sinceMs = message.sentMs } = waited;
     const redeliveryMs = await queue.redeliveryMs.open();
     const options = { deadlineMs, attempt: receives, sinceMs, redeliveryMs };
-    outcome = await receiveEvent(runtime, adapters, event, options);
+    outcome = await receiveEvent(runtime, adapters, event, options, waited);
   } catch (error) {
     outcome = { kind: "failed", error };
   }
@@ -51,6 +53,7 @@ export async function receiveMessage(
 /**
  * Runs every receiver of an event, each once.
  *
+ * @param waited - how the event has waited for a limit, if it has.
  * @returns the worst outcome of all.
  * @throws Error if no feature of this server receives the event.
  */
@@ -59,7 +62,8 @@ export async function receiveEvent(
   adapters: Adapters,
   event: ReceivedEvent,
   options: ReceiveOptions = {},
-): Promise<TaskOutcome> {
+  waited?: Waited,
+): Promise<EventOutcome> {
   const receivers = [...runtime.server.registry.receivers.values()].filter(
     ({ source, detailType }) => source === event.source && detailType === event.detailType,
   );
@@ -69,8 +73,7 @@ export async function receiveEvent(
     const what = `${quoted(detailType)} of ${quoted(source)}`;
     throw new Error(`the event ${what} is received by no feature of this server`);
   }
-  const outcomes = receivers.map((one) => receiveBy(runtime, adapters, one, event, options));
-  return worstOf(await Promise.all(outcomes));
+  return consumeBy(receivers, waited, (one) => receiveBy(runtime, adapters, one, event, options));
 }
 
 /** Never throws, so that other receivers go on. */

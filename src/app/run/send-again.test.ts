@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { PermanentError } from "../../base/errors/errors.ts";
 import type { ReadMessage } from "../../parts/messages/message-guard.ts";
 import type { QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
+import { type Waited, waitedOf } from "../../parts/messages/waited.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { Consumed } from "./event-outcome.ts";
 import type { GroupLine } from "./group-line.ts";
 import { sendAgain } from "./send-again.ts";
 
@@ -55,8 +58,11 @@ function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" =
     more: Partial<QueueMessage> = {},
     leastMs = 0,
     line?: Pick<GroupLine, "wait">,
-  ) =>
-    sendAgain(runtime, adapters, queue, { message: { ...message, ...more }, read, line }, leastMs);
+    consumed?: readonly Consumed[],
+  ) => {
+    const received = { message: { ...message, ...more }, read, line, consumed };
+    return sendAgain(runtime, adapters, queue, received, leastMs);
+  };
   const refuse = (code: string) => {
     refusal = [{ code }];
   };
@@ -114,6 +120,63 @@ describe("a job with an order", () => {
     const { send, rows } = start(true, undefined, "none");
     expect(await send(inOrder, { receives: 500 }, 500_000)).toBe(500_000);
     expect(rows).toEqual([]);
+  });
+});
+
+describe("an event", () => {
+  const body = '{"eventId":"e1"}';
+  const ran = (name: string, outcome: Consumed["outcome"], hasReusableKey = false): Consumed => ({
+    name,
+    outcome,
+    hasReusableKey,
+  });
+  const waits = ran("shop.waits", { kind: "handed-back", afterMs: 0, mustWait: true }, true);
+  const noted = ran("shop.noted", { kind: "processed" });
+  const failed = ran("shop.failed", { kind: "failed", error: new Error("no paper") });
+  const torn = ran("shop.torn", { kind: "failed", error: new PermanentError("torn") });
+  const stored = ran("shop.stored", { kind: "processed" }, true);
+  const repeated = ran("shop.repeated", { kind: "skipped" }, true);
+
+  /** Returns how the event has waited, as it is sent. */
+  async function sentAs(consumed: readonly Consumed[], given?: Waited, of = body) {
+    const { send, sent } = start(false);
+    const read = { ...ofEvent, ...(given && { waited: given }) } as ReadMessage;
+    expect(await send(read, { body: of }, 0, undefined, consumed)).toBeUndefined();
+    const text = String(sent[0]?.[0]);
+    return { text, waited: waitedOf(JSON.parse(text)) };
+  }
+
+  test("names the consumers that do not run again, and has all its attempts for the others", async () => {
+    const { waited } = await sentAs([waits, noted, failed, torn, stored, repeated]);
+    expect(waited).toEqual({
+      ...{ times: 1, attempts: 0, sinceMs: nowMs - 60_000 },
+      ...{ failed: ["shop.failed", "shop.torn"], reason: "no paper" },
+      done: ["shop.stored", "shop.repeated"],
+    });
+    const later = await sentAs([waits, ran("shop.late", torn.outcome)], waited);
+    expect(later.waited).toMatchObject({
+      ...{ times: 2, attempts: 0, failed: ["shop.failed", "shop.torn", "shop.late"] },
+      ...{ reason: "no paper", done: waited.done },
+    });
+    const again = await sentAs([waits], { ...waited, attempts: 1 });
+    expect(again.waited).toMatchObject({ attempts: 3, failed: waited.failed });
+  });
+
+  test("that is too large for the names is sent without them", async () => {
+    const member = '{"waited":{"times":1,"attempts":0,"sinceMs":1699999940000},';
+    const mostBytes = 1_048_576 - member.length + 1;
+    const large = `{"eventId":"e1","text":"${"x".repeat(mostBytes - 26)}"}`;
+    const { text, waited } = await sentAs([waits, torn], undefined, large);
+    expect(text).toHaveLength(1_048_576);
+    expect(waited).toEqual({ times: 1, attempts: 0, sinceMs: nowMs - 60_000 });
+    const small = await sentAs([waits, torn], undefined, large.replace("x".repeat(100), ""));
+    expect(small.waited).toMatchObject({ failed: ["shop.torn"] });
+  });
+
+  test("a job keeps no names that another sender has given it", async () => {
+    const { send, sent } = start(false);
+    await send({ ...ofJob, waited: { times: 1, attempts: 0, failed: ["shop.a"], done: ["b"] } });
+    expect(waitedOf(JSON.parse(String(sent[0]?.[0])))).not.toHaveProperty("failed");
   });
 });
 

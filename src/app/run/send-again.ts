@@ -1,3 +1,5 @@
+import { errorLog } from "../../base/errors/describe.ts";
+import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import type { Place } from "../../parts/limits/line.ts";
 import { queuedRow } from "../../parts/messages/due-jobs.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
@@ -7,6 +9,7 @@ import { neverWaited, type Waited, waitingText, waitMs } from "../../parts/messa
 import type { CancellationReason } from "../../parts/once/claim-store.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { Consumed } from "./event-outcome.ts";
 import type { GroupLine } from "./group-line.ts";
 
 /** A message of this server, or an event of others. */
@@ -17,6 +20,8 @@ interface Received {
   readonly read: MayWait;
   /** Of a job with an `order` and a limit. */
   readonly line?: Pick<GroupLine, "wait"> | undefined;
+  /** Of an event: its consumers that have run. Those that failed have no attempts left. */
+  readonly consumed?: readonly Consumed[] | undefined;
 }
 
 /**
@@ -36,21 +41,29 @@ export async function sendAgain(
   { clock, log, server }: Pick<Runtime, "clock" | "log" | "server">,
   { claims, outbox }: Pick<Adapters, "claims" | "outbox">,
   queue: Pick<MessageQueue, "name" | "isOrdered" | "sendLater" | "maxReceives">,
-  { message, read, line }: Received,
+  { message, read, line, consumed = [] }: Received,
   leastMs: number,
 ): Promise<number | undefined> {
   const { id: messageId, body, group, receives, sentMs } = message;
-  const { times, attempts, sinceMs = sentMs } = read.waited ?? neverWaited;
+  const before = read.waited ?? neverWaited;
+  const { times, attempts, sinceMs = sentMs } = before;
   const afterMs = Math.max(leastMs, waitMs(times));
   const facts = { queue: queue.name, messageId };
   // Safe cast: only a job has this member.
   const job = "job" in read ? (read as { readonly job: JobMessage }).job : undefined;
   const declared = job && server.registry.jobs.get(job.name);
   const keepsPlace = declared?.order !== undefined && line === undefined;
-  // A receive in which it kept its place is not an attempt.
-  const tried = attempts + (keepsPlace ? 0 : receives - 1);
-  const textAt = (place?: Place) =>
-    waitingText(body, { times: times + 1, attempts: tried, sinceMs, ...place });
+  const failures = failuresOf(consumed);
+  const finished = consumed.length > 0 ? finishedOf(before, consumed, failures) : {};
+  // A receive in which it kept its place is not an attempt. When a consumer fails for the last time,
+  // the others have all their attempts again.
+  const tried = failures.length > 0 ? 0 : attempts + (keepsPlace ? 0 : receives - 1);
+  const textAt = (place?: Place) => {
+    const counts = { times: times + 1, attempts: tried, sinceMs, ...place };
+    const text = waitingText(body, { ...counts, ...finished });
+    const isTooLarge = Buffer.byteLength(text) > serviceSizes.sqsMessage.maxBytes;
+    return isTooLarge ? waitingText(body, counts) : text;
+  };
   const rowAt = (dueMs: number, place?: Place) => {
     // Safe cast: only an ordered queue's messages, which are jobs, wait in the outbox.
     const { jobId, name, tenantId } = job as JobMessage;
@@ -78,6 +91,31 @@ export async function sendAgain(
     log.warn("queue.send_again_failed", { ...facts, reason: String(error) });
     return afterMs;
   }
+}
+
+/** Names the consumers that do not run again, unless their claims already prevent it. */
+function finishedOf(
+  { failed = [], reason, done = [] }: Waited,
+  consumed: readonly Consumed[],
+  failures: ReturnType<typeof failuresOf>,
+): Pick<Waited, "failed" | "reason" | "done"> {
+  const kept = consumed.filter(
+    ({ outcome: { kind }, hasReusableKey }) =>
+      hasReusableKey && (kind === "processed" || kind === "skipped"),
+  );
+  return {
+    failed: [...failed, ...failures.map(({ name }) => name)],
+    reason: reason ?? failures[0]?.reason,
+    done: [...done, ...kept.map(({ name }) => name)],
+  };
+}
+
+function failuresOf(consumed: readonly Consumed[]) {
+  return consumed.flatMap(({ name, outcome }) =>
+    outcome.kind === "failed"
+      ? [{ name, reason: String(errorLog(outcome.error).data["message"]) }]
+      : [],
+  );
 }
 
 function codesOf(reasons: readonly CancellationReason[]): string {

@@ -76,3 +76,38 @@ test("a place needs both its numbers", () => {
     expect(read(wrong)).toBeUndefined();
   expect(placeOf(undefined)).toBeUndefined();
 });
+
+test("consumers that are finished are read as far as they fit into a message", () => {
+  const read = (given: object) => waitedOf({ waited: { times: 1, attempts: 0, ...given } });
+  const names = ["shop.note", "shop.sum:order.placed"];
+  expect(read({ failed: names, reason: "no paper", done: ["shop.a"] })).toEqual({
+    ...{ times: 1, attempts: 0 },
+    ...{ failed: names, reason: "no paper", done: ["shop.a"] },
+  });
+  const [most, more] = ["x".repeat(991), "y".repeat(992)];
+  expect(read({ failed: [...names.slice(0, 1), most, "z"] })).toEqual({
+    ...{ times: 1, attempts: 0, failed: [...names.slice(0, 1), most] },
+  });
+  expect(read({ done: ["shop.note", more] })).toMatchObject({ done: ["shop.note"] });
+  expect(read({ reason: "r".repeat(500) })).toMatchObject({ reason: "r".repeat(200) });
+  for (const wrong of ["shop.note", {}, [], [5, null, "", "a b", "é", '"']])
+    expect(read({ failed: wrong, done: wrong, reason: wrong === "shop.note" ? 5 : [] })).toEqual({
+      ...{ times: 1, attempts: 0 },
+    });
+});
+
+test("an untried message forgets who failed, and keeps who is done", () => {
+  const body = '{"eventId":"e1","payload":{"amount":1.00}}';
+  const reason = 'no "paper" \ufffe\u0000}';
+  const sent = waitingText(body, {
+    ...waited,
+    ...{ failed: ["shop.note"], reason, done: ["shop.scan"] },
+  });
+  for (const refused of ["\ufffe", "\u0000"]) expect(sent).not.toContain(refused);
+  expect(waitedOf(JSON.parse(sent))).toMatchObject({ failed: ["shop.note"], reason });
+  const untried = waitingText(body, { ...waited, attempts: 0, done: ["shop.scan"] });
+  expect(untriedText(sent)).toBe(untried);
+  expect(untried).toContain('"done":["shop.scan"]},"eventId":"e1","payload":{"amount":1.00}}');
+  // Waiting again replaces all of it.
+  expect(waitingText(sent, waited)).toBe(waitingText(body, waited));
+});

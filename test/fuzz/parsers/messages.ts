@@ -15,7 +15,12 @@ import {
   readProof,
 } from "../../../src/parts/messages/proof.ts";
 import { readReceived } from "../../../src/parts/messages/received-event.ts";
-import { untriedText, waitingText } from "../../../src/parts/messages/waited.ts";
+import {
+  neverWaited,
+  untriedText,
+  type Waited,
+  waitingText,
+} from "../../../src/parts/messages/waited.ts";
 import { isMisread } from "../../support/misread-json.ts";
 import { damagedJson, damagedValue } from "../mutations.ts";
 import { outcomeOf, parser } from "../parser.ts";
@@ -56,7 +61,7 @@ const messages = [JSON.parse(eventMessage), JSON.parse(jobMessage), wrapped, asT
 );
 const waiting = {
   ...messages[1],
-  waited: { times: 1, attempts: 2, sinceMs: 5, position: 1, turn: 1 },
+  waited: { times: 1, attempts: 2, sinceMs: 5, position: 1, turn: 1, failed: ["shop.note"] },
 };
 const texts = damagedJson(fc.constantFrom(...messages, waiting));
 
@@ -167,7 +172,8 @@ const others = {
     detail: { bucket: { name: "b" } },
   },
 };
-const waitingOthers = { waited: { times: 3, attempts: 2 }, ...others };
+const finished = { failed: ["shop.note:a.b"], reason: 'no "room"', done: ["shop.stored.scan"] };
+const waitingOthers = { waited: { times: 3, attempts: 2, ...finished }, ...others };
 
 const foreignEvent = parser({
   name: "foreign-event",
@@ -185,6 +191,12 @@ const foreignEvent = parser({
   },
 });
 
+function assertBounded({ failed = [], done = [], reason = "" }: Waited = neverWaited): void {
+  for (const names of [failed, done])
+    assert.ok(names.join("").length <= 1_000 && names.every((name) => /^[\w.:-]+$/.test(name)));
+  assert.ok(reason.length <= 200);
+}
+
 const waited = parser({
   name: "waiting-message",
   reads: "how a message has waited, which keelson writes into it before it is sent again",
@@ -192,19 +204,21 @@ const waited = parser({
   holds: async (text) => {
     const read = [readMessage, readReceived] as const;
     for (const parse of read) {
-      const { value: before } = await outcomeOf<{ readonly waited?: unknown }>(
+      const { value: before } = await outcomeOf<{ readonly waited?: Waited }>(
         () => parse(text),
         documented,
       );
       if (before === undefined || isMisread(before)) continue;
-      const counts = { times: 7, attempts: 9, sinceMs: 1 };
+      assertBounded(before.waited);
+      const counts = { times: 7, attempts: 9, sinceMs: 1, ...finished };
       const sent = waitingText(text, counts);
       const { waited: counted, ...after } = parse(sent) as typeof before;
       assert.deepEqual(counted, counts, `the counts are lost: ${sent}`);
       const { waited: _waited, ...content } = before;
       assert.equal(inspect(after, { depth: 50 }), inspect(content, { depth: 50 }));
       const { waited: untried } = parse(untriedText(sent)) as typeof before;
-      assert.deepEqual(untried, { ...counts, attempts: 0 });
+      const { failed: _failed, reason: _reason, ...kept } = counts;
+      assert.deepEqual(untried, { ...kept, attempts: 0 });
       // A message that waits again and again does not grow.
       assert.ok(waitingText(sent, counts).length <= sent.length);
     }
