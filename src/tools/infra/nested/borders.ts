@@ -4,7 +4,12 @@ import { type Reference, written } from "./references.ts";
 
 /** `FilesTableArn` for an attribute. */
 export function nameOf({ id, attribute = "" }: Reference) {
-  return `${id}${attribute.replaceAll(/[^0-9A-Za-z]/g, "")}`;
+  return `${id}${attribute}`.replaceAll(/[^0-9A-Za-z]/g, "");
+}
+
+/** Whether it has the same value in each template: a nested stack has its own name and ID. */
+export function isEverywhere(id: string) {
+  return id.startsWith("AWS::") && id !== "AWS::StackName" && id !== "AWS::StackId";
 }
 
 /** By name. @throws Error if two resources have the same one. */
@@ -15,24 +20,27 @@ export function distinct(references: readonly Reference[]): Reference[] {
     const other = byName.get(name) ?? reference;
     if (other.id !== reference.id)
       throw new Error(
-        `${other.id} and ${reference.id} come to the parameter ${name} of a nested template; rename one of the two`,
+        `${other.id} and ${reference.id} come to the name ${name} in a nested template; rename one of the two`,
       );
-    byName.set(name, reference);
+    byName.set(name, { ...reference, isList: [reference, other].some(({ isList }) => isList) });
   }
   return [...byName.values()];
 }
 
 /** CloudFormation reads a parameter of SSM for the parent, and checks its rules there. */
-export function parameterFor({ Parameters }: Template, { id, attribute }: Reference): Parameter {
+export function parameterFor({ Parameters }: Template, one: Reference): Parameter {
+  const { id, attribute } = one;
   const given = own(Parameters, id);
   if (given === undefined) {
     const what = attribute === undefined ? id : `${attribute} of ${id}`;
-    return { Type: "String", Description: `${what} in the stack around this one` };
+    return { Type: typeFor(one.isList), Description: `${what} in the stack around this one` };
   }
   const { Type, Description, NoEcho } = given;
   if (!Type.startsWith("AWS::SSM::Parameter::Value<")) return given;
-  return defined({ Type: isList(given) ? "CommaDelimitedList" : "String", Description, NoEcho });
+  return defined({ Type: typeFor(isListType(Type)), Description, NoEcho });
 }
+
+const typeFor = (isList = false) => (isList ? "CommaDelimitedList" : "String");
 
 /** CloudFormation refuses a reference to a resource that does not exist. */
 export function returnedValue({ Resources }: Template, one: Reference): Output {
@@ -40,24 +48,28 @@ export function returnedValue({ Resources }: Template, one: Reference): Output {
   return {
     Description: "For other stacks",
     ...(Condition !== undefined && { Condition }),
-    Value: written(one),
+    Value: asString(written(one), one.isList),
   };
 }
 
-/** As for `returnedValue`. A nested stack takes a list as a string with commas. */
+/** As for `returnedValue`. */
 export function givenValue(
   { Parameters, Resources }: Template,
-  { id }: Reference,
+  { id, isList }: Reference,
   outer: Reference,
 ): Value {
-  const value = written(outer);
   const parameter = own(Parameters, id);
-  if (parameter !== undefined) return isList(parameter) ? { "Fn::Join": [",", value] } : value;
-  const condition = Resources[id]?.Condition;
+  const value = asString(written(outer), parameter ? isListType(parameter.Type) : isList);
+  const condition = own(Resources, id)?.Condition;
   return condition === undefined ? value : when(condition, value, "");
 }
 
+/** Stacks take and return only strings. */
+function asString(value: Value, isList = false): Value {
+  return isList ? { "Fn::Join": [",", value] } : value;
+}
+
 /** `CommaDelimitedList`, `List<AWS::EC2::Subnet::Id>`, or either from SSM. */
-function isList({ Type }: Parameter) {
-  return /^(?:AWS::SSM::Parameter::Value<)?(?:List<|CommaDelimitedList)/.test(Type);
+function isListType(type: string) {
+  return /^(?:AWS::SSM::Parameter::Value<)?(?:List<|CommaDelimitedList)/.test(type);
 }

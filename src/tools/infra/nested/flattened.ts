@@ -34,12 +34,12 @@ export function flattened<Whole extends ComparedTemplate>(
     const outputs = templates.get(reference.id)?.Outputs ?? {};
     const output = own(outputs, String(reference.attribute).replace(/^Outputs\./, ""));
     returned.add(output);
-    return referenceOf(output?.Value) ?? reference;
+    return passedReference(output?.Value) ?? reference;
   };
   const inner = (stack: string) => {
     const given: Members = Object(own(parent.Resources, stack)?.Properties?.["Parameters"]);
     return (reference: Reference): Reference => {
-      const found = givenReference(own(given, reference.id));
+      const found = passedReference(own(given, reference.id));
       return found === undefined ? reference : outer(found);
     };
   };
@@ -68,9 +68,9 @@ export function flattened<Whole extends ComparedTemplate>(
   };
 }
 
-/** Of a value that is passed under a condition, or as the text of a list. */
-function givenReference(value: unknown): Reference | undefined {
-  const { "Fn::If": choice, "Fn::Join": list }: Members = Object(value);
-  const wrapped = choice ?? list;
-  return Array.isArray(wrapped) ? givenReference(wrapped[1]) : referenceOf(value);
+/** Of a value that templates pass to one another, under a condition or as a string of items. */
+function passedReference(value: unknown): Reference | undefined {
+  const { "Fn::If": choice, "Fn::Join": list, "Fn::Split": items }: Members = Object(value);
+  const wrapped = choice ?? list ?? items;
+  return Array.isArray(wrapped) ? passedReference(wrapped[1]) : referenceOf(value);
 }

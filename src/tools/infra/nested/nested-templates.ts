@@ -1,5 +1,12 @@
 import { type Resource, type Template, templateOf } from "../template.ts";
-import { distinct, givenValue, nameOf, parameterFor, returnedValue } from "./borders.ts";
+import {
+  distinct,
+  givenValue,
+  isEverywhere,
+  nameOf,
+  parameterFor,
+  returnedValue,
+} from "./borders.ts";
 import { refuseCircles } from "./circles.ts";
 import type { FunctionGroup } from "./groups.ts";
 import { type Places, placesIn } from "./places.ts";
@@ -57,7 +64,7 @@ function parentOf(
     const stack = stackOf(reference.id);
     return stack === undefined
       ? reference
-      : { id: stack, attribute: `Outputs.${nameOf(reference)}` };
+      : { ...reference, id: stack, attribute: `Outputs.${nameOf(reference)}` };
   };
   const dependencies = (needs: readonly string[]) => {
     const DependsOn = [...new Set(needs.map((id) => stackOf(id) ?? id))];
@@ -94,7 +101,7 @@ function childOf(template: Template, places: Places, { name, stack }: FunctionGr
   const { members, taken } = boundaryOf(template, places, stack);
   const inner = new Set(members.map(([id]) => id));
   const rewritten = (reference: Reference) =>
-    inner.has(reference.id) ? reference : { id: nameOf(reference) };
+    inner.has(reference.id) || isEverywhere(reference.id) ? reference : { id: nameOf(reference) };
   const resources = members.map(([id, { DependsOn = [], ...resource }]) => {
     const needs = [DependsOn].flat().filter((need) => inner.has(need));
     const more = needs.length === 0 ? {} : { DependsOn: needs };
@@ -103,9 +110,9 @@ function childOf(template: Template, places: Places, { name, stack }: FunctionGr
   const outputs = Object.entries(template.Outputs).filter(
     ([id]) => places.outputs.get(id) === stack,
   );
-  const returned = crossing(template, places)
-    .filter(({ id }) => inner.has(id))
-    .map((one) => [nameOf(one), returnedValue(template, one)]);
+  const returned = distinct(crossing(template, places).filter(({ id }) => inner.has(id))).map(
+    (one) => [nameOf(one), returnedValue(template, one)],
+  );
   const body = [members, outputs];
   return templateOf(`The functions of ${name}. Made by keelson infra: do not edit.`, [
     {
@@ -130,7 +137,7 @@ function boundaryOf(template: Template, { resources, outputs }: Places, stack: s
     Object.entries(template.Outputs).filter(([id]) => outputs.get(id) === stack),
   ];
   const conditions = conditionsOf(template, body);
-  const isOuter = (id: string) => resources.get(id) !== stack && !id.startsWith("AWS::");
+  const isOuter = (id: string) => resources.get(id) !== stack && !isEverywhere(id);
   const taken = referencesIn([body, conditions]).filter(({ id }) => isOuter(id));
   return {
     members,

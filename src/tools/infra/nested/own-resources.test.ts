@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 import { describe, expect, test } from "vitest";
 import { everyone, properties } from "../../../../test/support/server-templates.ts";
 import { defineFeature } from "../../../app/features/feature.ts";
@@ -31,6 +32,7 @@ describe("a product's own resources", () => {
   });
   const bucket = { Type: "AWS::S3::Bucket", Condition: "HasBucket", Properties: {} };
   const HasBucket = { "Fn::Equals": [{ Ref: "AWS::Region" }, "eu-west-1"] };
+  const attribute = (name: string) => ({ "Fn::GetAtt": ["Zone", name] });
   const [one, two] = ["Part0Thing0ShowRole", "Part1Thing0ShowRole"];
 
   test("go with the functions of one group, and take what is in the parent", () => {
@@ -165,6 +167,71 @@ describe("a product's own resources", () => {
     expect(properties(whole, id)).toEqual(properties(template, id));
   });
 
+  test("know the whole stack by its name and ID, which those of a nested stack are not", () => {
+    const variables = {
+      STACK: { Ref: "AWS::StackName" },
+      ID: { "Fn::Sub": "${AWS::StackId}/${AWS::Region}" },
+    };
+    const { template, parent, children } = setWith({}, variables);
+    expect(properties(parent, "Part0Functions")["Parameters"]).toMatchObject({
+      AWSStackName: { Ref: "AWS::StackName" },
+      AWSStackId: { Ref: "AWS::StackId" },
+    });
+    const child = children.get("all-dev.part0.json")?.template;
+    const id = "Part0Thing0ShowLambdaFunction";
+    expect(child?.Parameters["AWSStackName"]?.Type).toBe("String");
+    expect(child?.Resources[id]?.Properties?.["Environment"]).toMatchObject({
+      Variables: {
+        STACK: { Ref: "AWSStackName" },
+        ID: { "Fn::Sub": "${AWSStackId}/${AWS::Region}" },
+      },
+    });
+    const whole = flattened(parent, [...children.values()]).template;
+    expect(properties(whole, id)).toEqual(properties(template, id));
+  });
+
+  test("pass lists to other stacks as strings, and take them as lists", () => {
+    const Zone = { Type: "AWS::Route53::HostedZone", Condition: "HasBucket", Properties: {} };
+    const Custom = {
+      Type: "Custom::Names",
+      Properties: { ServiceToken: "arn", Role: { Ref: one } },
+    };
+    const names = { "Fn::GetAtt": ["Custom", "Names"] };
+    const first = { "Fn::Select": ["0", { "Fn::If": ["HasBucket", names, ["none"]] }] };
+    const variables = {
+      SERVERS: { "Fn::If": ["HasBucket", { "Fn::Join": [" ", attribute("NameServers")] }, ""] },
+      NAME: first,
+    };
+    const Both = {
+      Type: "AWS::SNS::Topic",
+      Properties: { DisplayName: first, Names: names, Role: { Ref: two } },
+    };
+    const { template, parent, children } = setWith(
+      { Conditions: { HasBucket }, Resources: { Zone, Custom, Both } },
+      variables,
+    );
+    const [from, to] = ["part0", "part1"].map((n) => children.get(`all-dev.${n}.json`)?.template);
+    const returned = { "Fn::GetAtt": ["Part0Functions", "Outputs.CustomNames"] };
+    const split = { "Fn::Split": [",", returned] };
+    expect(from?.Outputs["CustomNames"]?.Value).toEqual({ "Fn::Join": [",", names] });
+    expect(parent.Resources["Both"]?.Properties?.["DisplayName"]).toEqual({
+      "Fn::Select": ["0", { "Fn::If": ["HasBucket", split, ["none"]] }],
+    });
+    expect(properties(parent, "Part1Functions")["Parameters"]).toMatchObject({
+      CustomNames: { "Fn::Join": [",", split] },
+      ZoneNameServers: {
+        "Fn::If": ["HasBucket", { "Fn::Join": [",", attribute("NameServers")] }, ""],
+      },
+    });
+    expect(to?.Parameters).toMatchObject({
+      CustomNames: { Type: "CommaDelimitedList" },
+      ZoneNameServers: { Type: "CommaDelimitedList" },
+    });
+    const id = "Part1Thing0ShowLambdaFunction";
+    const whole = flattened(parent, [...children.values()]).template;
+    expect(properties(whole, id)).toEqual(properties(template, id));
+  });
+
   test("may need one another in a circle, which is left to CloudFormation to refuse", () => {
     const group = (Ref: string) => ({
       Type: "AWS::EC2::SecurityGroup",
@@ -212,6 +279,18 @@ describe("a product's own resources", () => {
     const Rows0TableArn = { Type: "AWS::S3::Bucket", Properties: {} };
     expect(() => setWith({ Resources: { Clash: clash, Rows0TableArn } })).toThrow(
       /Rows0Table and Rows0TableArn|Rows0TableArn and Rows0Table /,
+    );
+    const Thing = { Type: "Custom::Thing", Properties: { Role: { Ref: one } } };
+    const Asks = {
+      Type: "AWS::SNS::Topic",
+      Properties: {
+        A: { "Fn::GetAtt": ["Thing", "Arn"] },
+        B: { Ref: "ThingArn" },
+        C: { Ref: two },
+      },
+    };
+    expect(() => setWith({ Resources: { Thing, ThingArn: Thing, Asks } })).toThrow(
+      "Thing and ThingArn come to the name ThingArn in a nested template; rename one of the two",
     );
     const Part0Functions = { Type: "AWS::S3::Bucket", Properties: {} };
     expect(() => setWith({ Resources: { Part0Functions } })).toThrow(

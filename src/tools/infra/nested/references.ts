@@ -1,29 +1,46 @@
-import { type Members, mappedMembers } from "../template.ts";
+import { type Members, mappedMembers, type Value } from "../template.ts";
 
 /** A resource or parameter by its logical ID, or an attribute of a resource. */
 export interface Reference {
   readonly id: string;
   readonly attribute?: string | undefined;
+  /** Whether a function takes it as a list. */
+  readonly isList?: boolean;
 }
+
+/** Their second argument is a list. */
+const listFunctions = ["Fn::Join", "Fn::Select"];
 
 /** A copy of `value` in which `change` has replaced each reference. */
 export function withReferences<Kept>(
   value: Kept,
   change: (reference: Reference) => Reference,
 ): Kept {
-  const walk = (inner: unknown): unknown => {
+  const walk = (inner: unknown, isList: boolean): unknown => {
     if (typeof inner !== "object" || inner === null) return inner;
-    if (Array.isArray(inner)) return inner.map(walk);
+    if (Array.isArray(inner)) return inner.map(walkItem);
     const reference = referenceOf(inner);
-    if (reference !== undefined) return written(change(reference));
+    if (reference !== undefined) return written(change({ ...reference, isList }));
     const { "Fn::Sub": substituted }: Members = { ...inner };
-    if (substituted === undefined) return mappedMembers(inner, walk);
+    if (substituted === undefined) return walkMembers(inner, isList);
     const [text, locals = {}]: readonly unknown[] = [substituted].flat();
-    const values = mappedMembers(Object(locals), walk);
+    const values = mappedMembers(Object(locals), walkItem);
     const changed = substitutions(String(text), values, change);
     return { "Fn::Sub": Array.isArray(substituted) ? [changed, values] : changed };
   };
-  return walk(value) as Kept; // safe: only references change, each into another reference
+  const walkItem = (inner: unknown) => walk(inner, false);
+  const walkMembers = (members: object, isList: boolean) =>
+    Object.fromEntries(
+      Object.entries(members).map(([name, member]) => {
+        const takesList = listFunctions.includes(name) || (name === "Fn::If" && isList);
+        const isFunction = takesList && Array.isArray(member);
+        return [
+          name,
+          isFunction ? member.map((one, index) => walk(one, index > 0)) : walkItem(member),
+        ];
+      }),
+    );
+  return walkItem(value) as Kept; // safe: only references change, each into another reference
 }
 
 /** The reference that `value` is: `Ref` or `Fn::GetAtt`. */
@@ -55,8 +72,11 @@ export function conditionsIn(value: unknown): string[] {
   ];
 }
 
-export function written({ id, attribute }: Reference) {
-  return attribute === undefined ? { Ref: id } : { "Fn::GetAtt": [id, attribute] };
+/** A stack returns a list as a string. */
+export function written({ id, attribute, isList }: Reference): Value {
+  if (attribute === undefined) return { Ref: id };
+  const value = { "Fn::GetAtt": [id, attribute] };
+  return isList && attribute.startsWith("Outputs.") ? { "Fn::Split": [",", value] } : value;
 }
 
 function dotted(path: string): Reference {
