@@ -21,7 +21,13 @@ import {
 
 export function functionIds(name: string) {
   const id = logicalId(name);
-  return { id, lambda: `${id}LambdaFunction`, logGroup: `${id}LogGroup`, role: `${id}Role` };
+  return {
+    id,
+    lambda: `${id}LambdaFunction`,
+    logGroup: `${id}LogGroup`,
+    role: `${id}Role`,
+    outputs: { role: `${id}RoleName`, lambda: `${id}FunctionName` },
+  };
 }
 
 /** The resources that run a function, once it has a role and log groups. */
@@ -39,7 +45,7 @@ export function functionParts(
   kind: FunctionKind,
 ) {
   const { name, calledBy } = needed;
-  const { id, role } = functionIds(name);
+  const { id, role, outputs } = functionIds(name);
   const tenantRole = `${id}TenantRole`;
   const ofTenants = tenantStatements(needed, needs, place);
   const logGroups = kind.logGroups(name);
@@ -57,7 +63,7 @@ export function functionParts(
       ...(calledBy === "requests" && needs.hasAuthSecret && authVariables),
       ...(ofTenants && { [isolationVariable]: arnRef(tenantRole) }),
     }),
-    output(`${id}RoleName`, `The role of ${name}, for your own policies`, ref(role)),
+    output(outputs.role, `The role of ${name}, for your own policies`, ref(role)),
   ];
 }
 
@@ -68,7 +74,7 @@ export function eventFunction(more: Values = {}): FunctionKind {
   return {
     logGroups: (name) => ({ [functionIds(name).logGroup]: `/aws/lambda/${namePrefix}-${name}` }),
     parts: ({ name, calledBy, timeoutSeconds }, Variables) => {
-      const { id, lambda, logGroup, role } = functionIds(name);
+      const { lambda, logGroup, role, outputs } = functionIds(name);
       const properties = {
         FunctionName: substituted(`${namePrefix}-${name}`),
         Code: code,
@@ -90,7 +96,7 @@ export function eventFunction(more: Values = {}): FunctionKind {
           { ...properties, ...more },
           { DependsOn: logGroup },
         ),
-        output(`${id}FunctionName`, `The function ${name}`, ref(lambda)),
+        output(outputs.lambda, `The function ${name}`, ref(lambda)),
       ];
     },
   };

@@ -190,6 +190,18 @@ describe("a product's own resources", () => {
     expect(properties(whole, id)).toEqual(properties(template, id));
   });
 
+  test("have their outputs in the parent, which is the stack that is deployed", () => {
+    const Name = { Description: "The role", Value: { Ref: one }, Export: { Name: "role" } };
+    const { template, parent, children } = setWith({ Outputs: { Name } });
+    const Value = { "Fn::GetAtt": ["Part0Functions", `Outputs.${one}`] };
+    expect(parent.Outputs["Name"]).toEqual({ ...Name, Value });
+    const child = children.get("all-dev.part0.json")?.template;
+    expect(child?.Outputs).not.toHaveProperty("Name");
+    expect(child?.Outputs).toHaveProperty(`${one}Name`);
+    const whole = flattened(parent, [...children.values()]).template;
+    expect(whole.Outputs["Name"]).toEqual(template.Outputs["Name"]);
+  });
+
   test("pass lists to other stacks as strings, and take them as lists", () => {
     const Zone = { Type: "AWS::Route53::HostedZone", Condition: "HasBucket", Properties: {} };
     const Custom = {

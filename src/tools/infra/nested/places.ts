@@ -12,12 +12,10 @@ export interface Places {
 /**
  * A resource belongs to a group if all functions that it depends on do, directly or through other
  * resources. One with a deletion policy holds data and stays in the parent. If it depends on a
- * group, so does all that depends on it, because the group cannot need it in turn.
+ * group, so does all that depends on it, because the group cannot need it in turn. An own output
+ * stays, because callers ask the stack that was deployed.
  */
-export function placesIn(
-  { Resources, Outputs }: Template,
-  groups: readonly FunctionGroup[],
-): Places {
+export function placesIn({ Resources }: Template, groups: readonly FunctionGroup[]): Places {
   const seeds = seedsOf(Resources, groups);
   const known = new Map<string, ReadonlySet<string>>();
   const rootsOf = (id: string): ReadonlySet<string> => {
@@ -43,8 +41,10 @@ export function placesIn(
   const resources = Object.keys(Resources).flatMap((id) =>
     place(rootsOf(id)).map((stack) => [id, stack] as const),
   );
-  const outputs = Object.entries(Outputs).flatMap(([id, output]) =>
-    place(rootsOfAll(referencesIn(output))).map((stack) => [id, stack] as const),
+  const outputs = groups.flatMap(({ stack, functions }) =>
+    functions
+      .flatMap((name) => Object.values(functionIds(name).outputs))
+      .map((id) => [id, stack] as const),
   );
   return { resources: new Map(resources), outputs: new Map(outputs) };
 }
