@@ -37,7 +37,7 @@ export function createPosition(
   let saving: Promise<void> = Promise.resolve();
   /** The write that has not started. */
   let next: Promise<void> | undefined;
-  /** Takes back each loss that no write has begun to save. */
+  /** Takes back each loss that is in no write yet. */
   let unsaved: (() => void)[] = [];
 
   const withProgress = (tenant: string, { after, replayed }: Progress): RebuildState => {

@@ -184,7 +184,7 @@ describe("a rebuild that cannot count an event", () => {
   });
 
   test.each([2, 3, 4])(
-    "tells of it in this call or the next one if save %i fails",
+    "tells about the event in this call or the next one if save %i fails",
     async (fails) => {
       const turns = async (count: number) => {
         for (let turn = 0; turn < count; turn += 1) await new Promise((done) => setImmediate(done));
@@ -199,7 +199,7 @@ describe("a rebuild that cannot count an event", () => {
       let saves = 0;
       const saveSlowly = async (...given: Parameters<typeof saveRebuild>) => {
         const isRefused = ++saves === fails;
-        if (saves > 1) await turns(3); // others fail and save meanwhile
+        if (saves > 1) await turns(3); // others fail and save in this time
         if (isRefused) throw new Error("no answer");
         return saveRebuild(...given);
       };
