@@ -123,6 +123,8 @@ test("the sort key follows the specification, and is bounded", () => {
   expect(claimKey(["n"], "r1").sort).toBe("dedup:r1");
   expect(claimKey(["n"], "x".repeat(512)).sort).toBe(`dedup:${"x".repeat(512)}`);
   expect(claimKey(["n"], "x".repeat(10_000)).sort).toMatch(/^dedup:sha256:[\w-]{43}$/);
+  // DynamoDB takes 1,024 bytes, not characters.
+  expect(claimKey(["n"], "\u20ac".repeat(500)).sort).toMatch(/^dedup:sha256:[\w-]{43}$/);
   expect(claimKey(["n"], "x".repeat(10_000))).not.toEqual(claimKey(["n"], "x".repeat(10_001)));
 });
 

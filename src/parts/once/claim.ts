@@ -36,10 +36,11 @@ export function claimKey(namespace: readonly string[], id: string, tenantId?: st
   return { partition: hash("sha256", parts, "base64url"), sort: `dedup:${shortId(id)}`, tenantId };
 }
 
+/** In bytes. DynamoDB takes sort keys of 1,024, and the parts of a large row add to this one. */
 const longestId = 512;
 
 function shortId(id: string): string {
-  return id.length <= longestId ? id : `sha256:${hash("sha256", id, "base64url")}`;
+  return Buffer.byteLength(id) <= longestId ? id : `sha256:${hash("sha256", id, "base64url")}`;
 }
 
 export function keyText({ partition, sort }: ClaimKey): string {
