@@ -4,7 +4,7 @@ import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../../app/server/server.ts";
 import type { FrontName } from "../fronts.ts";
 import { serverTemplate } from "../server-template.ts";
-import { flattened } from "./flattened.ts";
+import { type Flattened, flattened } from "./flattened.ts";
 import { functionGroups } from "./groups.ts";
 import { moves } from "./moves.ts";
 import { nestedTemplates } from "./nested-templates.ts";
@@ -36,6 +36,23 @@ test("functions and routes that change their stack are named, because the old st
       ),
     },
   ]);
+});
+
+test("an own resource that moves is named, because a new one replaces it", () => {
+  const { one, nested } = stacksOf({ left: ["apples"], right: ["plums"] });
+  const withKey = ({ template, stacks }: Flattened, stack?: string): Flattened => ({
+    template: { ...template, Resources: { ...template.Resources, Key: { Type: "AWS::KMS::Key" } } },
+    stacks: stack === undefined ? stacks : new Map([...stacks, ["Key", stack]]),
+  });
+  const after = withKey(nested, "LeftFunctions");
+  expect(moves(nested, after)).toEqual([]);
+  expect(moves(withKey(nested), after)).toEqual([
+    {
+      isDangerous: true,
+      text: expect.stringMatching(/^resources move to another stack, .*: Key \(AWS::KMS::Key\)$/),
+    },
+  ]);
+  expect(moves(withKey(one), after)).toHaveLength(2);
 });
 
 describe.each<[FrontName, string]>([
