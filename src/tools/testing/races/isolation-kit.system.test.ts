@@ -216,6 +216,11 @@ test("requests that do not overlap prove nothing, and output outside of requests
   }
 });
 
+test("an error of the scenario is thrown as it is", async () => {
+  const request = () => Promise.reject(new TypeError("no token"));
+  await expect(isolationOf(server, { count: 3, request })).rejects.toThrow(TypeError);
+});
+
 test("a taken write calls back", async () => {
   let told = 0;
   await isolationOf(

@@ -29,7 +29,7 @@ export interface IsolatedLambda<Event> {
 
 /** Scenario of {@link isolationOf}. */
 export interface IsolationScenario<Input> extends TestAppOptions {
-  /** Makes the request of a caller. */
+  /** Makes the request of a caller. All requests are made before the first one is sent. */
   readonly request: (who: IsolatedCaller) => Input | Promise<Input>;
   /** Number of requests. Default 200. */
   readonly count?: number;
@@ -87,7 +87,8 @@ export type IsolationInput<Target> =
  * `{ lambda }` gets its `{ event, context }` as from Lambda's runtime for concurrent invocations:
  * `AWS_LAMBDA_MAX_CONCURRENCY` is set, and each call is in `awslambda.InvokeStore.run`.
  *
- * @throws IsolationError if an ID leaked, or no request was in progress while another one was.
+ * @throws IsolationError if an ID leaked, or no request was in progress while another one was; any
+ * error of `request`.
  * @example
  * await isolationOf(server, {
  *   request: ({ tenantId, userId }) => ["/files", { as: { tenantId, id: userId } }],
@@ -99,17 +100,16 @@ export async function isolationOf<Target extends IsolationTarget>(
 ): Promise<Isolation> {
   const { request, count = 200, ...options } = scenario;
   const watch = new IsolationWatch(count);
+  // Safe cast: the type of the input follows from the target.
+  const inputs = (await Promise.all(watch.callers.map(async (who) => request(who)))) as never[];
   const restore = takeOutput((text) => watch.line(text));
   try {
-    // Safe cast: the type of the input follows from the target.
-    const inputOf = async (who: IsolatedCaller) => (await request(who)) as never;
     if (typeof target === "function")
-      await watch.send(async (who) => {
-        const input = await inputOf(who);
-        return watch.within(who.n, async () => textOf(await target(input)));
-      });
-    else if ("lambda" in target) await sendToFunction(target, watch, inputOf);
-    else await sendToServer(target, options, watch, inputOf);
+      await watch.send(inputs, (n, input) =>
+        watch.within(n, async () => textOf(await target(input))),
+      );
+    else if ("lambda" in target) await sendToFunction(target, watch, inputs);
+    else await sendToServer(target, options, watch, inputs);
   } finally {
     restore();
   }
@@ -119,15 +119,14 @@ export async function isolationOf<Target extends IsolationTarget>(
 function sendToFunction(
   { lambda }: IsolatedLambda<never>,
   watch: IsolationWatch,
-  inputOf: (who: IsolatedCaller) => Promise<{ readonly event: never; readonly context: Context }>,
+  inputs: readonly { readonly event: never; readonly context: Context }[],
 ) {
-  return asConcurrentRuntime(watch.callers.length, (invoke) =>
-    watch.send(async (who) => {
-      const { event, context } = await inputOf(who);
-      return watch.within(who.n, async () =>
+  return asConcurrentRuntime(inputs.length, (invoke) =>
+    watch.send(inputs, (n, { event, context }) =>
+      watch.within(n, async () =>
         functionText(await invoke(context, () => lambda(event, context))),
-      );
-    }),
+      ),
+    ),
   );
 }
 
@@ -146,7 +145,7 @@ async function sendToServer(
   server: Server,
   options: TestAppOptions,
   watch: IsolationWatch,
-  inputOf: (who: IsolatedCaller) => Promise<Parameters<TestApp["fetch"]>>,
+  inputs: readonly Parameters<TestApp["fetch"]>[],
 ) {
   const { app } = await startWatchedApp(server, {
     ...options,
@@ -166,9 +165,8 @@ async function sendToServer(
     },
   });
   try {
-    await watch.send(async (who) => {
-      const [path, { headers, ...rest } = {}] = await inputOf(who);
-      const sent = { ...headers, [numberHeader]: String(who.n) };
+    await watch.send(inputs, async (n, [path, { headers, ...rest } = {}]) => {
+      const sent = { ...headers, [numberHeader]: String(n) };
       return textOf(await app.fetch(path, { ...rest, headers: sent }));
     });
   } finally {
@@ -200,13 +198,16 @@ class IsolationWatch {
   }
 
   /** Starts each request in its own turn of the event loop, as separate events would. */
-  async send(one: (who: IsolatedCaller) => Promise<string>): Promise<void> {
+  async send<Input>(
+    inputs: readonly Input[],
+    one: (n: number, input: Input) => Promise<string>,
+  ): Promise<void> {
     const answers: Promise<void>[] = [];
-    for (const who of this.callers) {
+    for (const [n, input] of inputs.entries()) {
       answers.push(
-        one(who)
+        one(n, input)
           .catch((error: unknown) => inspect(error))
-          .then((text) => this.#search("answer", who.n, text)),
+          .then((text) => this.#search("answer", n, text)),
       );
       await nextTurn();
     }
