@@ -144,7 +144,8 @@ async function openWall(
   };
 }
 
-function lazyStores(
+/** Stores with memory of their own: the race kit opens them again for each process. */
+export function lazyStores(
   { tableName, clock }: Pick<AdaptedRuntime, "tableName" | "clock">,
   database: Database,
 ) {

@@ -4,9 +4,9 @@ import type { Messaging } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { createRuntime } from "../../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../../app/server/server.ts";
+import { lazyStores } from "../../../aws/adapters/adapters.ts";
 import { withDefaults } from "../../../base/identity/authenticator.ts";
 import { signToken } from "../../../base/identity/token.ts";
-import { lazy } from "../../../base/process/lazy.ts";
 import { nameOf } from "../../../base/types/handles.ts";
 import {
   openStackHere,
@@ -90,18 +90,12 @@ async function openOn(
   let current: Runtime = first;
   const rows = await openTestRows({ ...stack, waitMs: 0, mostMs: 0 }, time, async () => current);
   const boot = async (order: OrderState): Promise<TestProcess> => {
-    // What a process knows of schedules is its own.
-    const schedules = lazy(async () => ({
-      ...(await opened.schedules.open()),
-      idleUntil: new Map<string, number>(),
-      firstLooks: new Map<string, number>(),
-    }));
     const process = await startTestProcess(server, {
       ...bound,
       ...order,
       timers: { random: () => Math.random() }, // the race has its timers
       watch: () => undefined, // the clients are gated already
-      shared: { ...opened, schedules },
+      shared: { ...opened, ...lazyStores(first, opened.database) },
     });
     current = process.runtime;
     return process;

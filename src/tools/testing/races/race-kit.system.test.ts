@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
-import { BatchGetCommand, GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import {
+  BatchGetCommand,
+  GetCommand,
+  PutCommand,
+  ScanCommand,
+  UpdateCommand,
+} from "@aws-sdk/lib-dynamodb";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../../../app/features/feature.ts";
@@ -452,6 +458,39 @@ test("a limit of requests in flight holds in a race as in a test app", async () 
   };
   await raceEverywhere(limited, { requests: [ask, ask], check: () => undefined });
   expect([...statuses].sort()).toEqual([200, 429]);
+});
+
+test("what a process knows of slots and kept events ends with it, so that all orders make the same calls", async () => {
+  const desk = defineFeature("desk", (r) => {
+    const asked = r.event("desk.asked", z.object({}), { keep: true });
+    const help = r.job("desk.help", {
+      input: z.object({ n: z.number() }), // equal jobs are merged
+      concurrency: { total: 1 },
+      handler: (ctx) => ctx.publish(asked, {}),
+    });
+    r.write("desk.queue", {
+      input: z.object({ n: z.number() }),
+      handler: (ctx, input) => ctx.enqueue(help, input),
+    });
+  });
+  const helping = (index: number) => async (app: RaceApp) => {
+    const job = app.jobs[index];
+    return job && app.deliver(job);
+  };
+  await raceEverywhere(buildServer({ features: [desk] }), {
+    requests: [helping(0), helping(1)],
+    ...{ crashes: 1, orders: 60 },
+    arrange: async (app) => {
+      for (let n = 0; n < 2; n += 1) await app.call("desk.desk.queue", { n });
+    },
+    check: async (app) => {
+      if (app.events.length === 0) return;
+      const { acrossTenants } = await app.ctx(app.as(["systemAdmin"]));
+      const scan = new ScanCommand({ TableName: "keelson-kept-events" });
+      const { Items = [] } = await acrossTenants("rows without a tenant").send(scan);
+      expect(Items).toContainEqual(expect.objectContaining({ sk: "first" })); // of the kept days
+    },
+  });
 });
 
 test("two requests of a crashed process retry in one new process", async () => {
