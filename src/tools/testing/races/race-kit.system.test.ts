@@ -7,7 +7,7 @@ import {
   ScanCommand,
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../../../app/features/feature.ts";
 import type { PipelineContext } from "../../../app/handlers/pipeline-context.ts";
@@ -493,6 +493,23 @@ test("what a process knows of slots and kept events ends with it, so that all or
   });
 });
 
+test("an order has the same times of day whenever it is run", async () => {
+  const timesOf = async (realMs: number) => {
+    const now = vi.spyOn(Date, "now").mockReturnValue(realMs);
+    const times = new Set<number>();
+    const tell = async (app: RaceApp) => void times.add(app.clock.now() % 86_400_000);
+    try {
+      await raceEverywhere(server, { requests: [tell, tell], expiries: 1, check: () => undefined });
+    } finally {
+      now.mockRestore();
+    }
+    return [...times];
+  };
+  expect(await timesOf(Date.UTC(2026, 0, 2, 12, 0, 50))).toEqual(
+    await timesOf(Date.UTC(2026, 0, 31, 9, 30, 10)),
+  );
+});
+
 test("two requests of a crashed process retry in one new process", async () => {
   const ask = async (app: RaceApp) => app.fetch("/seats", { as: app.as() });
   let crashed = 0;
@@ -674,6 +691,7 @@ test("a server without messages, with its own secret and with parameters of SSM 
 });
 
 test("handlers without keelson are raced by the clients that they use", async () => {
+  const began = Date.now();
   const app = await startTestApp(server);
   const client = new DynamoDBClient({
     endpoint: app.env["AWS_ENDPOINT_URL"] ?? "",
@@ -694,10 +712,13 @@ test("handlers without keelson are raced by the clients that they use", async ()
     };
     const race: RaceScenario<RaceFrame, string> = {
       requests: [bump, bump],
-      check: (_app, results) =>
-        expect(new Set(results.map((result) => JSON.stringify(result))).size).toBe(2),
+      check: ({ clock }, results) => {
+        expect(clock.now()).toBeGreaterThan(began); // AWS checks the time of signed requests
+        expect(new Set(results.map((result) => JSON.stringify(result))).size).toBe(2);
+      },
     };
     const error = await failure(raceEverywhere({ clients: [client] }, race));
+    expect(error.message).toContain("expected 1 to be 2");
     expect(error.message).toMatch(/^bump 1 {2}GetItem seats +done$/m);
     const alone = { ...race, requests: [bump], crashes: 1, check: () => undefined };
     expect((await raceEverywhere({ clients: [client] }, alone)).orders).toBe(3);

@@ -1,4 +1,5 @@
 import type { Server } from "../../../app/server/server.ts";
+import { windowMs, windowStart } from "../../../parts/limits/rate-window.ts";
 import { type Client, ungateCalls } from "../app/faults.ts";
 import type { TestAppOptions } from "../app/test-app.ts";
 import type { TestClock } from "../app/test-clock.ts";
@@ -72,7 +73,8 @@ const mostWarmUps = 10;
  * Runs concurrent requests in every order of their calls to AWS, with few preemptions first: an
  * order preempts a request if it sends the call of another request although the first could continue. Each
  * order has its own tenant and an empty stack in this process, which the clock, the timers and the
- * random numbers of the requests follow. Awaits without a call are not explored.
+ * random numbers of the requests follow. The clock starts at midnight UTC of the current day, for
+ * `{ clients }` at the real time. Awaits without a call are not explored.
  *
  * @throws RaceError with the order in which `check` or `invariant` failed, or no request could
  * continue; Error if the calls of a replay differ; any error of `arrange`.
@@ -87,7 +89,10 @@ export async function raceEverywhere<Target extends Server | RaceClients, Result
   scenario: RaceScenario<RaceAppOf<Target>, Result> & Omit<TestAppOptions, "webhooks">,
 ): Promise<RaceResult> {
   const { preemptions = 2, orders = 2_000, walks = 0, seed = 1, replay } = scenario;
-  const time = new RaceTime(() => raceTasks.getStore());
+  const nowMs = Date.now();
+  // So that a replay crosses the same windows of rate limits. AWS checks the time of signed requests.
+  const startMs = "clients" in target ? nowMs : windowStart(windowMs.day, nowMs);
+  const time = new RaceTime(startMs, () => raceTasks.getStore());
   time.install();
   let opened: OpenedTarget | undefined;
   try {

@@ -22,15 +22,20 @@ interface RaceTimer {
  * `advance` and `next` move the clock.
  */
 export class RaceTime implements TestClock {
-  readonly #startMs = Date.now();
+  readonly #startMs: number;
   readonly #timers = new Set<RaceTimer>();
   readonly #ownerOf: () => unknown;
-  #nowMs = this.#startMs;
+  #nowMs: number;
   #random = seededRandom(1);
   #restore: (() => void) | undefined;
 
-  /** @param ownerOf - returns the owner of the running code. Without one, its timers are real. */
-  constructor(ownerOf: () => unknown) {
+  /**
+   * @param startMs - time at which each order starts, in milliseconds since the epoch.
+   * @param ownerOf - returns the owner of the running code. Without one, its timers are real.
+   */
+  constructor(startMs: number, ownerOf: () => unknown) {
+    this.#startMs = startMs;
+    this.#nowMs = startMs;
     this.#ownerOf = ownerOf;
   }
 
