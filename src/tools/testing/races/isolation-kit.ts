@@ -100,10 +100,10 @@ export async function isolationOf<Target extends IsolationTarget>(
 ): Promise<Isolation> {
   const { request, count = 200, ...options } = scenario;
   const watch = new IsolationWatch(count);
-  // Safe cast: the type of the input follows from the target.
-  const inputs = (await Promise.all(watch.callers.map(async (who) => request(who)))) as never[];
   const restore = takeOutput((text) => watch.line(text));
   try {
+    // Safe cast: the type of the input follows from the target.
+    const inputs = (await Promise.all(watch.callers.map(async (who) => request(who)))) as never[];
     if (typeof target === "function")
       await watch.send(inputs, (n, input) =>
         watch.within(n, async () => textOf(await target(input))),
