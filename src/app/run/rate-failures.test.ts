@@ -37,6 +37,22 @@ const notes = defineFeature("notes", (r) => {
     ],
     handler,
   });
+  r.query("note.thrown", {
+    route: "GET /thrown",
+    ...everyone,
+    rateLimit: [
+      { per: "ip", requests: 1, window: "hour", name: "by-address" },
+      {
+        per: () => {
+          throw new Error("no team");
+        },
+        requests: 5,
+        window: "hour",
+        name: "by-team",
+      },
+    ],
+    handler,
+  });
   r.query("code.open", { handler: async ({ rateLimit }) => rateLimit.take(open) });
   r.query("code.shut", { handler: async ({ rateLimit }) => rateLimit.tryTake(shut) });
 });
@@ -110,6 +126,11 @@ test("a request that fails, because a limit shuts, counts for none of its limits
   ]);
   app.clock.advance(1_000);
   expect((await app.fetch("/both")).headers.get("ratelimit")).toMatch(/"held";r=1;/);
+});
+
+test("a request whose `per` throws counts for its other limits", async () => {
+  expect((await app.fetch("/thrown")).status).toBe(500);
+  expect((await app.fetch("/thrown")).status).toBe(429);
 });
 
 test("a number that cannot be read is a failure of the store as well", async () => {

@@ -181,7 +181,7 @@ export class RateGate implements RateLimiting {
     throw new FrameworkError("overloaded", message, { cause, headers: { "retry-after": "1" } });
   }
 
-  /** A request that fails, because a limit cannot be checked or its function throws, takes from none. */
+  /** A request that a limit shuts out takes from none. One whose `per` throws counts, as one whose handler throws. */
   #settle(
     scope: LimitedRun,
     rates: RequestRates,
@@ -194,7 +194,7 @@ export class RateGate implements RateLimiting {
       return;
     }
     rates.add(taken.filter((one) => one !== undefined));
-    rates.giveBack();
+    if (failed.reason instanceof FrameworkError) rates.giveBack();
     throw failed.reason;
   }
 

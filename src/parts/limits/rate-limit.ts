@@ -24,7 +24,7 @@ export interface RateLimit<Context = never> {
   readonly per: "tenant" | "user" | "ip" | "all" | ((ctx: Context) => string | Promise<string>);
   /**
    * Number of requests per window, from 1 to 999,999,999,999,999, or the key with it, whose value is
-   * rounded down and held to these bounds, but may be 0.
+   * rounded down; it may be 0, and a larger one counts as 999,999,999,999,999.
    */
   readonly requests: number | ConfigKeyHandle<number>;
   /** Fixed window, aligned in UTC. */

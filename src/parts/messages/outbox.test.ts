@@ -299,6 +299,9 @@ test("due jobs that cannot be read do not stop the events, and their error is th
   await expect(sweep).rejects.toThrow("throttled");
   expect([shared.puts.length, shared.rows]).toEqual([1, []]);
   expect(values.map(([name]) => name)).toContain("keelson.outbox.age");
+  values.length = 0;
+  await expect(outboxOf(shared, { metrics, sweepDue }).sweep({ graceMs })).rejects.toThrow();
+  expect(values).toEqual([]);
 });
 
 test("a sweep visits all shards one by one, oldest rows first", async () => {

@@ -102,8 +102,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
       const total = jobs.status === "fulfilled" ? sum(jobs.value, swept) : swept;
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
-      // An aborted sweep may have missed many old rows, so it records no metrics.
-      if (!signal?.aborted) {
+      // A sweep that was aborted, or has neither seen jobs nor events, does not know that there is none.
+      const isKnown = jobs.status === "fulfilled" || oldestMs < sweptFrom;
+      if (isKnown && !signal?.aborted) {
         metrics?.record("keelson.outbox.length", found);
         metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
       }
