@@ -18,10 +18,13 @@ export interface DeclaredServer {
   readonly checks: ReadonlyMap<string, ReadyCheck>;
 }
 
+/** Declarations whose handlers use the SDK. */
+const needsSdk = ["tables", "rateLimits", "quotas"] as const;
+
 /**
  * Returns the handlers that only read configuration or claim a write in DynamoDB, which a cold
- * start answers without loading the AWS SDK: the handlers of features without tables and rate
- * limits, on a server without SSM, key ring, custom endpoint, registered tenants, API keys or costs
+ * start answers without loading the AWS SDK: the handlers of features without tables, rate
+ * limits and quotas, on a server without SSM, key ring, custom endpoint, registered tenants, API keys or costs
  * in its lines. Writes only if they have no hooks and the server has no messages, because a commit
  * needs the SDK.
  */
@@ -30,12 +33,18 @@ export function configReaders({
   options,
 }: DeclaredServer): ReadonlySet<HandlerDeclaration> {
   const { ssm, keyRing, dynamodb, auth, log } = options;
-  const others = [ssm, keyRing, dynamodb?.endpoint, auth?.apiKeys, options.tenants || undefined];
+  const others = [
+    ssm,
+    keyRing,
+    dynamodb?.endpoint,
+    auth?.apiKeys || undefined,
+    options.tenants || undefined,
+  ];
   if (log?.cost === true || others.some((one) => one !== undefined)) return new Set();
   const isQuiet = !usesMessages(registry);
   return new Set(
     registry.features
-      .filter(({ tables }) => tables.length === 0)
+      .filter((feature) => needsSdk.every((kind) => feature[kind].length === 0))
       .flatMap(({ handlers, rateLimit = options.rateLimit }) =>
         handlers.filter((handler) => (handler.rateLimit ?? rateLimit) === undefined),
       )

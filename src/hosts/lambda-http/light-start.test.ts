@@ -199,7 +199,7 @@ test("a starting function loads the SDK, unless everything it answers reads conf
   expect(isLoaded([limits], undefined, { dynamodb: { endpoint: "http://127.0.0.1:1" } })).toBe(
     true,
   );
-  const perHour = { per: "tenant", requests: 1, window: "hour" };
+  const perHour = { per: "tenant", requests: 1, window: "hour" } as const;
   for (const options of [
     { ssm: { path: "/app" } },
     { tenants: true },
@@ -208,6 +208,27 @@ test("a starting function loads the SDK, unless everything it answers reads conf
     { rateLimit: perHour },
   ])
     expect([options, isLoaded([limits], undefined, options)]).toEqual([options, true]);
+  const noKeys = { secret: "a secret of at least 32 characters", apiKeys: false };
+  expect(isLoaded([limits], undefined, { auth: noKeys })).toBe(false);
+  const handler = async () => ({});
+  const every = { access: access.everyone, handler } as const;
+  for (const feature of [
+    defineFeature("limited", (r) => void r.query("a.b", { route: "GET /a", ...every }), {
+      rateLimit: perHour,
+    }),
+    defineFeature("limiting", (r) => {
+      r.query("a.b", { route: "GET /a", ...every, rateLimit: perHour });
+    }),
+    defineFeature("taking", (r) => {
+      r.rateLimit("sms", perHour);
+      r.query("a.b", { route: "GET /a", ...every });
+    }),
+    defineFeature("counting", (r) => {
+      r.quota("pages", { limit: 5, window: "month" });
+      r.query("a.b", { route: "GET /a", ...every });
+    }),
+  ])
+    expect([feature.name, isLoaded([feature])]).toEqual([feature.name, true]);
   expect(isLoaded([limits], undefined, { log: {} })).toBe(false);
   vi.stubEnv("AWS_LAMBDA_INITIALIZATION_TYPE", "provisioned-concurrency");
   expect(isLoaded([limits])).toBe(true);
