@@ -121,11 +121,13 @@ describe.skipIf(process.platform === "win32")("its workflow", () => {
       [...job.matchAll(/^ {6}- run: (.+)$/gm)].map(([, command = ""]) => command);
     return { build: commandsOf(build), deploy: commandsOf(deploy) };
   };
-  const runAll = async (commands: readonly string[], { run } = project) => {
+  const runAll = async (
+    commands: readonly string[],
+    { run } = project,
+    env: Readonly<Record<string, string | undefined>> = {},
+  ) => {
     for (const command of commands) {
-      const { code, stdout, stderr } = await run("bash", ["-e", "-c", command], {
-        env: account.env,
-      });
+      const { code, stdout, stderr } = await run("bash", ["-e", "-c", command], { env });
       const output = code === 0 ? "" : stdout + stderr;
       expect({ command, code, output }).toEqual({ command, code: 0, output: "" });
     }
@@ -153,7 +155,7 @@ describe.skipIf(process.platform === "win32")("its workflow", () => {
     );
     expect(deploy).toEqual([expect.stringContaining("scripts/deploy.mjs")]);
     await runAll(build);
-    await runAll(deploy, withoutDependencies());
+    await runAll(deploy, withoutDependencies(), account.env);
 
     const secrets = await account.call("secretsmanager.ListSecrets", {});
     // Safe: the test fails here without the secret of the stack.

@@ -16,11 +16,13 @@ if (!/^[a-z][a-z0-9-]*$/i.test(stack)) {
   );
 }
 
-const region =
-  process.env.AWS_REGION ||
-  process.env.AWS_DEFAULT_REGION ||
-  spawn("aws", "configure get region").stdout?.trim(); // it reads only files
-if (!region) end("no region is set: set AWS_REGION, or run `aws configure`");
+let region = process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION;
+if (!region) {
+  const configured = spawn("aws", "configure get region"); // it reads only files
+  region = configured.stdout?.trim();
+  const problem = configured.error?.message || configured.stderr?.trim();
+  if (!region) end(problem || "no region is set: set AWS_REGION, or run `aws configure`");
+}
 Object.assign(process.env, { AWS_REGION: region, AWS_DEFAULT_REGION: region }); // version 1 of the CLI reads only the second
 const account = aws("sts get-caller-identity --query Account --output text");
 const bucket = `${app}-code-${account}-${region}`;

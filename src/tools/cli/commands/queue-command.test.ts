@@ -160,7 +160,7 @@ describe("keelson queue", () => {
     await fail("initech");
     const context = { env: app.env, clock: { now: () => 0 } };
     const before = await ranCommand(["queue", "move-back", path, events, "--all"], context);
-    expect([before.code, before.out]).toEqual([1, [`${events}: 0 moved back, 1 newer left`]]);
+    expect([before.code, before.out]).toEqual([1, [`${events}: 0 moved back, 1 left`]]);
     const moved = run(["move-back", path, events, "--all"]);
     expect((await moved).out).toEqual([`${events}: 1 moved back`]);
     await expect(app.settled()).rejects.toThrow("dead-letter");

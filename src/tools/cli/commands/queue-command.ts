@@ -178,10 +178,10 @@ async function change(call: Call, context: CommandContext, done: string, act: Ac
     });
   }
   const unseen = unseenText(seen, there);
-  context.print(`${queue}: ${count} ${done}${newer > 0 ? `, ${newer} newer left` : ""}`);
+  context.print(`${queue}: ${count} ${done}${newer > 0 ? `, ${newer} left` : ""}`);
   if (newer > 0)
     context.complain(
-      `keelson: letters that came after ${new Date(startedMs).toISOString()} are left: look at them and run the command again, or set this machine's clock if they are older`,
+      `keelson: ${newer} left: they came after ${new Date(startedMs).toISOString()}, or SQS had not counted them yet, which takes it up to a minute; list them and run the command again. If older ones are left each time, set this machine's clock`,
     );
   if (unseen !== undefined) context.complain(`keelson: ${unseen}`);
   return newer > 0 || (seen === 0 && unseen !== undefined) ? 1 : 0;
