@@ -107,10 +107,13 @@ export function webhook(by: Declaring, name: string, options: unknown): HandlerD
       tenant: {
         accepts: () => isInPath || (typeof tenant === "function" && !isOfTenant(verify)),
         rule: "webhook-tenant",
-        wrong: isOfTenant(verify)
-          ? "is read from the body, but the secret is the tenant's own, so the tenant has to be in the path"
-          : "is neither a function nor a parameter of the route",
-        fix: 'pass (event) => event.account, or { param: "tenant" }',
+        wrong:
+          isOfTenant(verify) && typeof tenant === "function"
+            ? "is read from the body, but the secret is the tenant's own, so the tenant has to be in the path"
+            : "is neither a function nor a parameter of the route",
+        fix: isOfTenant(verify)
+          ? 'pass { param: "tenant" }, with :tenant in the route'
+          : 'pass (event) => event.account, or { param: "tenant" }',
         isRequired: true,
       },
     },

@@ -15,7 +15,11 @@ export function readKey(given: ApiKeyInput) {
   const parsed = Array.isArray(roles) ? parseRoles(roles) : undefined;
   const expires = seconds ?? undefined;
   const wrong: (FieldError | undefined)[] = [
-    ...unknownFields(given, ["name", "roles", "expiresInSeconds"]),
+    ...unknownFields(
+      given,
+      ["name", "roles", "expiresInSeconds"],
+      "the route takes name, roles, expiresInSeconds",
+    ),
     problem("name", isIdentifier(name), "has to be a string of 1 to 256 characters"),
     problem("roles", parsed !== undefined, "has to be a list of at most 100 roles"),
     problem(
@@ -38,7 +42,7 @@ export function readOverlap(given: ApiKeyInput): number {
   const { overlapSeconds } = given;
   const rule = `has to be a whole number from 0 to ${maxOverlapSeconds}`;
   refuseWrong([
-    ...unknownFields(given, ["overlapSeconds"]),
+    ...unknownFields(given, ["overlapSeconds"], "the route takes overlapSeconds"),
     problem("overlapSeconds", isWhole(overlapSeconds, 0, maxOverlapSeconds), rule),
   ]);
   return overlapSeconds as number; // safe cast: it was checked

@@ -4,11 +4,7 @@ import { type FieldError, ValidationError } from "./errors.ts";
 const [maxFields, longestName] = [20, 200];
 
 /** Returns the first 20 fields that are not known. */
-export function unknownFields(
-  given: object,
-  known: readonly string[],
-  hint = `the route takes ${known.join(", ")}`,
-): FieldError[] {
+export function unknownFields(given: object, known: readonly string[], hint: string): FieldError[] {
   return Object.keys(given)
     .filter((name) => !known.includes(name))
     .slice(0, maxFields)

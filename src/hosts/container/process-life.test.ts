@@ -113,7 +113,7 @@ test.each<[string, () => Promise<void>]>([
       getTracer: () => trace.getTracer("none"),
       forceFlush,
     } as never); // as an SDK's has it
-    const { life, logs } = begun(5, 300);
+    const { life, logs } = begun(30_000, 60_000);
     life.tell({ type: "started" });
     life.tell({ type: "terminate" });
 

@@ -38,7 +38,7 @@ export interface Rotation {
 export interface ApiKeyStore {
   /** Finds a secret by its hash, with one read. */
   find(hash: string): Promise<SecretOwner | undefined>;
-  /** Reads a key by its ID, which may be any text of a caller. */
+  /** Reads a key by its ID, which is unchecked text from a caller. */
   read(tenantId: string, id: string): Promise<ApiKey | undefined>;
   /** Reads all keys of a tenant, oldest first. */
   list(tenantId: string): Promise<readonly ApiKey[]>;

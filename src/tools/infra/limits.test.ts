@@ -112,6 +112,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
     const Parameters = {
       P: { Type: "String", Default: "default", Description: "" },
       Q: { Type: "String", Description: "" },
+      S: { Type: "AWS::SSM::Parameter::Value<String>", Default: "/name/of/it", Description: "" },
     } as const;
     const Resources = {
       T: { Type: "AWS::DynamoDB::Table", Properties: { TableName: { "Fn::Sub": "${P}-t" } } },
@@ -126,10 +127,11 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
     expect(added({ Ref: "P" }, more)).toBe("default".length);
     expect([
       added({ Ref: "Q" }, more),
+      added({ Ref: "S" }, more),
       added({ Ref: "B" }, more),
       added({ Ref: "C" }, more),
       added({ "Fn::Odd": 1 }),
-    ]).toEqual([48, 48, 48, 48]);
+    ]).toEqual([48, 48, 48, 48, 48]);
     expect(added({ Ref: "T" }, more)).toBe("default-t".length);
     expect(added({ Ref: "E" }, more)).toBe("bus".length);
     expect(added({ Ref: "J" }, more)).toBe(

@@ -117,8 +117,11 @@ function referredText(
   resolve: (value: unknown) => string,
 ) {
   const resource = Resources[name];
-  if (resource === undefined)
-    return pseudo[name] ?? String(Parameters[name]?.Default ?? unknownText);
+  if (resource === undefined) {
+    const { Type = "", Default = unknownText } = Parameters[name] ?? {};
+    // The default of a parameter of SSM is its name there.
+    return pseudo[name] ?? String(Type.startsWith("AWS::SSM::") ? unknownText : Default);
+  }
   const { QueueName, TableName, Name } = resource.Properties ?? {};
   if (QueueName !== undefined)
     return `https://sqs.ap-southeast-1.amazonaws.com/123456789012/${resolve(QueueName)}`;
