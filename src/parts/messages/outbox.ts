@@ -102,7 +102,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       const total = jobs.status === "fulfilled" ? sum(jobs.value, swept) : swept;
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
-      // A sweep that was aborted, or has neither seen jobs nor events, does not know that there is none.
+      // An aborted sweep, or one that could read no job and found no event, does not know what is left.
       const isKnown = jobs.status === "fulfilled" || oldestMs < sweptFrom;
       if (isKnown && !signal?.aborted) {
         metrics?.record("keelson.outbox.length", found);
