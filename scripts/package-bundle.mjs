@@ -12,7 +12,7 @@ export const bundleDirectory = join(root, "infra/dist");
 /** Bytes that a cold start reads, and bytes of the archive: slightly above the current sizes, so that growth is noticed. */
 const budgets = {
   "read at start, without SDK and zod": 90_800,
-  "read at start": 369_000,
+  "read at start": 369_300,
   "all of it": 1_376_000,
 };
 
