@@ -25,7 +25,7 @@ const job = { jobId: "j1", name: "scans.file.scan", tenantId: "acme", payload: {
 const ofJob = { job, proof: undefined } as unknown as ReadMessage;
 const ofEvent = { event: {}, proof: undefined, source: undefined } as unknown as ReadMessage;
 
-function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" = 5) {
+function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" | Error = 5) {
   const sent: unknown[][] = [];
   const rows: OutboxRow[] = [];
   const lines: unknown[] = [];
@@ -47,7 +47,10 @@ function start(isOrdered: boolean, error?: Error, maxReceives: number | "none" =
   const queue = {
     name: "work",
     isOrdered,
-    maxReceives: async () => (maxReceives === "none" ? undefined : maxReceives),
+    maxReceives: async () => {
+      if (maxReceives instanceof Error) throw maxReceives;
+      return maxReceives === "none" ? undefined : maxReceives;
+    },
     sendLater: async (...given: unknown[]) => {
       if (error !== undefined) throw error;
       sent.push(given);
@@ -138,8 +141,13 @@ describe("an event", () => {
   const repeated = ran("shop.repeated", { kind: "skipped" }, true);
 
   /** Returns how the event has waited, as it is sent. */
-  async function sentAs(consumed: readonly Consumed[], given?: Waited, of = body) {
-    const { send, sent } = start(false);
+  async function sentAs(
+    consumed: readonly Consumed[],
+    given?: Waited,
+    of = body,
+    most?: "none" | Error,
+  ) {
+    const { send, sent } = start(false, undefined, most);
     const read = { ...ofEvent, ...(given && { waited: given }) } as ReadMessage;
     expect(await send(read, { body: of }, 0, undefined, consumed)).toBeUndefined();
     const text = String(sent[0]?.[0]);
@@ -161,6 +169,24 @@ describe("an event", () => {
     const again = await sentAs([waits], { ...waited, attempts: 1 });
     expect(again.waited).toMatchObject({ attempts: 3, failed: waited.failed });
   });
+
+  test("has all its attempts again when one of its consumers succeeds", async () => {
+    const given = { times: 1, attempts: 1 };
+    expect((await sentAs([waits, noted], given)).waited).toMatchObject({ attempts: 0 });
+    expect((await sentAs([waits, repeated], given)).waited).toMatchObject({ attempts: 3 });
+  });
+
+  test.each(["none", new Error("denied")] as const)(
+    "names no failed consumer in a queue without a dead-letter queue: it would never run again",
+    async (most) => {
+      const given = { times: 1, attempts: 0, failed: ["shop.early"], reason: "no ink" };
+      const { waited } = await sentAs([waits, torn, repeated], given, body, most);
+      expect(waited).toEqual({
+        ...{ times: 2, attempts: 2, sinceMs: nowMs - 60_000 },
+        done: ["shop.repeated"],
+      });
+    },
+  );
 
   test("that is too large for the names is sent without them", async () => {
     const member = '{"waited":{"times":1,"attempts":0,"sinceMs":1699999940000},';

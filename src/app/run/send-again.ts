@@ -53,11 +53,13 @@ export async function sendAgain(
   const job = "job" in read ? (read as { readonly job: JobMessage }).job : undefined;
   const declared = job && server.registry.jobs.get(job.name);
   const keepsPlace = declared?.order !== undefined && line === undefined;
-  const failures = failuresOf(consumed);
+  const failures = await failuresOf(queue, consumed);
   const finished = consumed.length > 0 ? finishedOf(before, consumed, failures) : {};
-  // A receive in which it kept its place is not an attempt. When a consumer fails for the last time,
-  // the others have all their attempts again.
-  const tried = failures.length > 0 ? 0 : attempts + (keepsPlace ? 0 : receives - 1);
+  // A receive in which it kept its place is not an attempt. When a consumer has succeeded or failed
+  // for the last time, the others have all their attempts again: those so far may be its own.
+  const hasEnded =
+    (failures ?? []).length > 0 || consumed.some(({ outcome }) => outcome.kind === "processed");
+  const tried = hasEnded ? 0 : attempts + (keepsPlace ? 0 : receives - 1);
   const textAt = (place?: Place) => {
     const counts = { times: times + 1, attempts: tried, sinceMs, ...place };
     const text = waitingText(body, { ...counts, ...finished });
@@ -97,20 +99,26 @@ export async function sendAgain(
 function finishedOf(
   { failed = [], reason, done = [] }: Waited,
   consumed: readonly Consumed[],
-  failures: ReturnType<typeof failuresOf>,
+  failures: Awaited<ReturnType<typeof failuresOf>>,
 ): Pick<Waited, "failed" | "reason" | "done"> {
   const kept = consumed.filter(
     ({ outcome: { kind }, hasReusableKey }) =>
       hasReusableKey && (kind === "processed" || kind === "skipped"),
   );
+  const named = { done: [...done, ...kept.map(({ name }) => name)] };
+  if (failures === undefined) return named;
   return {
+    ...named,
     failed: [...failed, ...failures.map(({ name }) => name)],
     reason: reason ?? failures[0]?.reason,
-    done: [...done, ...kept.map(({ name }) => name)],
   };
 }
 
-function failuresOf(consumed: readonly Consumed[]) {
+/** Returns `undefined` without a dead-letter queue: a named consumer would never run again. */
+async function failuresOf(queue: Pick<MessageQueue, "maxReceives">, consumed: readonly Consumed[]) {
+  if (consumed.length === 0) return [];
+  const most = await queue.maxReceives().catch(() => undefined);
+  if (most === undefined) return undefined;
   return consumed.flatMap(({ name, outcome }) =>
     outcome.kind === "failed"
       ? [{ name, reason: String(errorLog(outcome.error).data["message"]) }]
