@@ -16,10 +16,19 @@ interface World {
   waits: number;
   /** Runs of the consumer that waited, which then fail. */
   flaws: number;
+  flaw: Error;
   failure: Error | undefined;
+  /** Runs of the other consumer that fail with it. */
+  failures: number;
   readonly runs: string[];
 }
-const initial = { waits: 0, flaws: 0, failure: undefined } as const;
+const initial = {
+  waits: 0,
+  flaws: 0,
+  flaw: new Error("not yet"),
+  failure: undefined,
+  failures: Number.POSITIVE_INFINITY,
+} as const;
 const world: World = { ...initial, runs: [] };
 
 function waits(name: string): void {
@@ -30,12 +39,13 @@ function waits(name: string): void {
   }
   world.runs.push(name);
   world.flaws -= 1;
-  if (world.flaws >= 0) throw new Error("not yet");
+  if (world.flaws >= 0) throw world.flaw;
 }
 
 function fails(name: string): void {
   world.runs.push(name);
-  if (world.failure !== undefined) throw world.failure;
+  world.failures -= 1;
+  if (world.failure !== undefined && world.failures >= 0) throw world.failure;
 }
 
 const input = z.object({ id: z.string() });
@@ -161,8 +171,42 @@ test.each(kinds)(
     expect(runsOf("waits")).toBe(5);
     expect(runsOf("fails")).toBe(5);
     expect(deadLettered(from)).toMatchObject([{ reason: "no paper" }]);
+    world.failure = undefined;
     await moveBack(kind, queueName);
-    await settled();
+    expect(await settled()).toBeUndefined();
+  },
+);
+
+test.each(kinds)(
+  "of %s, the dead letter has the error of the first consumer that failed",
+  async (kind, queueName) => {
+    for (const [flaw, runs] of [
+      [new Error("not yet"), 5],
+      [new PermanentError("never"), 1],
+    ] as const) {
+      const from = app.logs.length;
+      world.runs.length = 0;
+      Object.assign(world, { waits: 7, flaws: runs, flaw, failure: new Error("no paper") });
+      await put(kind);
+      expect(await settled()).toContain("in the dead-letter queue");
+      expect(runsOf("waits")).toBe(runs);
+      expect(deadLettered(from)).toMatchObject([{ reason: "no paper" }]);
+
+      Object.assign(world, { failure: undefined, flaws: 0 });
+      expect(await moveBack(kind, queueName)).toBe(1);
+      expect(await settled()).toBeUndefined();
+    }
+  },
+);
+
+test.each(kinds)(
+  "of %s, a consumer that has only waited has all its attempts once another one has succeeded",
+  async (kind) => {
+    Object.assign(world, { waits: 5, flaws: 4, failure: new Error("no paper"), failures: 4 });
+    await put(kind);
+    expect(await settled()).toBeUndefined();
+    expect(runsOf("fails")).toBe(5);
+    expect(runsOf("waits")).toBe(5);
   },
 );
 

@@ -3,8 +3,13 @@ import { inPool } from "../../base/process/pool.ts";
 import { neverWaited, type Waited } from "../../parts/messages/waited.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
 
-/** Worst outcome of an event's consumers, and the outcome of each that has run if any of them waits. */
-export type EventOutcome = TaskOutcome & { readonly consumed?: readonly Consumed[] };
+/** Worst outcome of an event's consumers. */
+export type EventOutcome = TaskOutcome & {
+  /** Outcome of each that has run, if any of them waits. */
+  readonly consumed?: readonly Consumed[];
+  /** Error of the first that failed for the last time while another one waited. */
+  readonly reason?: string;
+};
 
 export interface Consumed {
   readonly name: string;
@@ -36,9 +41,11 @@ export async function consumeBy<Consumer extends { readonly name: string; readon
     return { name, outcome: await consume(consumer), hasReusableKey: id !== undefined };
   });
   const outcomes = consumed.map(({ outcome }) => outcome);
-  if (failed.length > 0) outcomes.push({ kind: "failed", error: new PermanentError(reason) });
+  const hasFailed = failed.length > 0;
+  if (hasFailed) outcomes.push({ kind: "failed", error: new PermanentError(reason) });
   const worst = outcomes.toSorted((one, other) => rank(other) - rank(one))[0] ?? skipped;
-  return outcomes.some(isWaiting) ? { ...worst, consumed } : worst;
+  const hasWaiting = outcomes.some(isWaiting);
+  return { ...worst, ...(hasWaiting && { consumed }), ...(hasFailed && { reason }) };
 }
 
 const skipped: TaskOutcome = { kind: "skipped" };
@@ -56,7 +63,8 @@ function isWaiting(
   return outcome.kind === "handed-back" && outcome.mustWait === true;
 }
 
-/** Returns the outcome that waits for a limit: of the message itself, or of any of its consumers. */
+/** Returns the outcome that waits for a limit, of a job or of the consumer that waits the shortest. */
 export function waitingOf({ consumed = [], ...outcome }: EventOutcome) {
-  return [outcome, ...consumed.map((one) => one.outcome)].find(isWaiting);
+  const waiting = [outcome, ...consumed.map((one) => one.outcome)].filter(isWaiting);
+  return waiting.toSorted((one, other) => one.afterMs - other.afterMs)[0];
 }

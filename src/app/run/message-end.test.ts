@@ -20,7 +20,7 @@ const outcome: EventOutcome = {
 };
 
 /** Ends an event, and returns the calls of its queue. */
-async function ended(maxReceives: () => Promise<number | undefined>) {
+async function ended(maxReceives: () => Promise<number | undefined>, of = outcome) {
   const calls: string[] = [];
   const lines: string[] = [];
   const log = (line: string) => void lines.push(line);
@@ -30,7 +30,7 @@ async function ended(maxReceives: () => Promise<number | undefined>) {
     maxReceives,
     sendLater: async (body) => void calls.push(`send ${body.includes("shop.failed")}`),
     changeVisibility: async () => void calls.push("hand back"),
-    deadLetter: async () => calls.push("dead-letter") > 0,
+    deadLetter: async (_message, reason) => calls.push(`dead-letter: ${reason}`) > 0,
   };
   const processed = await endMessage(
     // Safe casts: only the members that ending reads.
@@ -41,7 +41,7 @@ async function ended(maxReceives: () => Promise<number | undefined>) {
     } as unknown as Runtime,
     {} as unknown as Adapters,
     { queue: queue as MessageQueue, message, read: {} },
-    outcome,
+    of,
     { kind: "event", receives: message.receives, ids: {} },
   );
   return { kind: processed.kind, calls, lines };
@@ -64,4 +64,11 @@ test("it is retried if the queue does not tell how many receives it allows", asy
     ...{ kind: "later", calls: ["hand back"] },
     lines: ["queue.dead_letter_failed", "queue.retry"],
   });
+});
+
+test("a dead letter has the error of the consumer that failed first, while another one waited", async () => {
+  const of = { kind: "failed", error: new Error("not yet"), reason: "no paper" } as const;
+  const calls = ["dead-letter: no paper"];
+  const lines = ["queue.dead_lettered"];
+  expect(await ended(async () => 5, of)).toEqual({ kind: "dead-lettered", calls, lines });
 });

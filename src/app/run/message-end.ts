@@ -60,7 +60,7 @@ export async function endMessage(
     return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
   }
   if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);
-  const failed = await fail(runtime, queue, message, outcome.error, facts);
+  const failed = await fail(runtime, queue, message, outcome, facts);
   // If this fails, the next jobs find out that it has gone.
   await (failed.kind === "later" || line?.leave());
   return failed;
@@ -83,7 +83,7 @@ async function fail(
   runtime: Pick<Runtime, "log" | "metrics">,
   queue: MessageQueue,
   message: QueueMessage,
-  error: unknown,
+  { error, reason: firstReason }: Extract<EventOutcome, { readonly kind: "failed" }>,
   { kind, receives, traceId, ids }: MessageFacts,
 ): Promise<Processed> {
   const reason = String(errorLog(error).data["message"]);
@@ -93,10 +93,11 @@ async function fail(
     const isOver = (await isLast(queue, receives)) || isPermanent(error);
     // Once it is moved back, by whatever means, consumers that have failed run again.
     const untried = () => ({ ...message, body: untriedText(message.body) });
-    if (isOver && (await queue.deadLetter(untried(), reason))) {
-      runtime.log.error("queue.dead_lettered", facts);
+    const deadReason = firstReason ?? reason;
+    if (isOver && (await queue.deadLetter(untried(), deadReason))) {
+      runtime.log.error("queue.dead_lettered", { ...facts, reason: deadReason });
       runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kind });
-      return { kind: "dead-lettered", reason };
+      return { kind: "dead-lettered", reason: deadReason };
     }
   } catch (failure) {
     runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });

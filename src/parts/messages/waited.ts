@@ -53,7 +53,7 @@ function countOf(value: unknown): number {
   return Number.isSafeInteger(value) && count >= 0 && count <= mostCounted ? count : 0;
 }
 
-/** Largest reason, and all names of a list, in characters. */
+/** Longest reason, and longest list of names in total, in characters. */
 const [longestReason, mostNames] = [200, 1_000];
 
 /** Names that do not fit are left out: their consumers run again whenever the message does. */
