@@ -49,8 +49,8 @@ export type Outcome<Value> =
   | { readonly value: Value; readonly error?: undefined }
   | { readonly value?: undefined; readonly error: Error };
 
-/** Longest message of an error that quotes a refused value. */
-const longestMessage = 1_000;
+/** Two quoted texts, whose 80 characters may be control characters, which take six each, and a sentence. */
+const longestMessage = 1_200;
 
 /** Parses, and allows only documented errors, which must be short and must not show a secret. */
 export async function outcomeOf<Value>(
