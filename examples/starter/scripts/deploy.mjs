@@ -21,7 +21,8 @@ if (!region) {
   const configured = spawn("aws", "configure get region"); // it reads only files
   region = configured.stdout?.trim();
   const problem = configured.error?.message || configured.stderr?.trim();
-  if (!region) end(problem || "no region is set: set AWS_REGION, or run `aws configure`");
+  const advice = "no region is set: set AWS_REGION, or run `aws configure`";
+  if (!region) end(problem ? `${problem}\n${advice}` : advice);
 }
 Object.assign(process.env, { AWS_REGION: region, AWS_DEFAULT_REGION: region }); // version 1 of the CLI reads only the second
 const account = aws("sts get-caller-identity --query Account --output text");

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { NotFoundError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
@@ -44,7 +45,7 @@ const notes = defineFeature("notes", (r) => {
       { per: "ip", requests: 1, window: "hour", name: "by-address" },
       {
         per: () => {
-          throw new Error("no team");
+          throw new NotFoundError("team", "red");
         },
         requests: 5,
         window: "hour",
@@ -129,7 +130,7 @@ test("a request that fails, because a limit shuts, counts for none of its limits
 });
 
 test("a request whose `per` throws counts for its other limits", async () => {
-  expect((await app.fetch("/thrown")).status).toBe(500);
+  expect((await app.fetch("/thrown")).status).toBe(404);
   expect((await app.fetch("/thrown")).status).toBe(429);
 });
 

@@ -33,6 +33,8 @@ export class RateGate implements RateLimiting {
   readonly #store: Pick<RateStore, "take">;
   readonly #counted = new Map<string, CountedRate>();
   readonly #routes = new Map<HandlerDeclaration, readonly CountedRate[]>();
+  /** Errors of limits that shut. */
+  readonly #shut = new WeakSet<Error>();
   /** When each limit failed last. */
   readonly #failedMs = new Map<string, number>();
 
@@ -178,7 +180,10 @@ export class RateGate implements RateLimiting {
     }
     if (!isShut) return undefined;
     const message = `The limit ${name} cannot be checked at the moment`;
-    throw new FrameworkError("overloaded", message, { cause, headers: { "retry-after": "1" } });
+    const headers = { "retry-after": "1" };
+    const error = new FrameworkError("overloaded", message, { cause, headers });
+    this.#shut.add(error);
+    throw error;
   }
 
   /** A request that a limit shuts out takes from none. One whose `per` throws counts, as one whose handler throws. */
@@ -194,7 +199,7 @@ export class RateGate implements RateLimiting {
       return;
     }
     rates.add(taken.filter((one) => one !== undefined));
-    if (failed.reason instanceof FrameworkError) rates.giveBack();
+    if (this.#shut.has(failed.reason)) rates.giveBack();
     throw failed.reason;
   }
 

@@ -117,11 +117,12 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
       // Before `lose`, so that no position is saved past the event and the next call fails too.
       if (!position.lost.has(tenant) && position.lost.size >= mostLost)
         throw tooManyLost(name, failure.error);
+      // Before it is saved, so that no call leaves it unnamed.
+      tell?.(uncounted(tenant, type, row, failure.error));
       // If saving fails too, the cause is the store, and the next call retries the event.
       await position.lose(tenant, row.sort).catch(() => {
         throw failure.error;
       });
-      tell?.(uncounted(tenant, type, row, failure.error));
     }
     position.end(tenant);
     await position.save();

@@ -176,17 +176,19 @@ describe("an event", () => {
     expect((await sentAs([waits, repeated], given)).waited).toMatchObject({ attempts: 3 });
   });
 
-  test.each(["none", new Error("denied")] as const)(
-    "names no failed consumer in a queue without a dead-letter queue: it would never run again",
-    async (most) => {
-      const given = { times: 1, attempts: 0, failed: ["shop.early"], reason: "no ink" };
-      const { waited } = await sentAs([waits, torn, repeated], given, body, most);
-      expect(waited).toEqual({
-        ...{ times: 2, attempts: 2, sinceMs: nowMs - 60_000 },
-        done: ["shop.repeated"],
-      });
-    },
-  );
+  test.each([
+    ["without a dead-letter queue: it would never run again", "none", {}],
+    ["whose attributes cannot be read, and keeps the others", new Error("denied"), "kept"],
+  ] as const)("names no further failed consumer in a queue %s", async (_how, most, rest) => {
+    const named = { failed: ["shop.early"], reason: "no ink" };
+    const given = { times: 1, attempts: 0, ...named };
+    const { waited } = await sentAs([waits, torn, repeated], given, body, most);
+    expect(waited).toEqual({
+      ...{ times: 2, attempts: 2, sinceMs: nowMs - 60_000 },
+      ...(rest === "kept" && named),
+      done: ["shop.repeated"],
+    });
+  });
 
   test("that is too large for the names is sent without them", async () => {
     const member = '{"waited":{"times":1,"attempts":0,"sinceMs":1699999940000},';

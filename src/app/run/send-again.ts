@@ -114,11 +114,15 @@ function finishedOf(
   };
 }
 
-/** Returns `undefined` without a dead-letter queue: a named consumer would never run again. */
+/**
+ * Returns `undefined` without a dead-letter queue: a named consumer would never run again. If this
+ * cannot be found out, names none in addition.
+ */
 async function failuresOf(queue: Pick<MessageQueue, "maxReceives">, consumed: readonly Consumed[]) {
   if (consumed.length === 0) return [];
-  const most = await queue.maxReceives().catch(() => undefined);
+  const most = await queue.maxReceives().catch(() => "unknown" as const);
   if (most === undefined) return undefined;
+  if (most === "unknown") return [];
   return consumed.flatMap(({ name, outcome }) =>
     outcome.kind === "failed"
       ? [{ name, reason: String(errorLog(outcome.error).data["message"]) }]

@@ -113,12 +113,14 @@ test.each<[string, () => Promise<void>]>([
       getTracer: () => trace.getTracer("none"),
       forceFlush,
     } as never); // as an SDK's has it
+    const beganMs = performance.now();
     const { life, logs } = begun(30_000, 60_000);
     life.tell({ type: "started" });
     life.tell({ type: "terminate" });
 
     expect(await life.ended).toBe(0);
     expect(logs.filter(({ msg }) => msg === "shutdown.completed")).toMatchObject([{ exitCode: 0 }]);
+    expect(performance.now() - beganMs).toBeLessThan(15_000); // the rest of `totalMs` takes 30 s
   },
 );
 

@@ -113,6 +113,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
       P: { Type: "String", Default: "default", Description: "" },
       Q: { Type: "String", Description: "" },
       S: { Type: "AWS::SSM::Parameter::Value<String>", Default: "/name/of/it", Description: "" },
+      N: { Type: "AWS::SSM::Parameter::Name", Default: "/name", Description: "" },
     } as const;
     const Resources = {
       T: { Type: "AWS::DynamoDB::Table", Properties: { TableName: { "Fn::Sub": "${P}-t" } } },
@@ -125,6 +126,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
     };
     const more = { Parameters, Resources } as unknown as TemplatePart; // safe: as templates have them
     expect(added({ Ref: "P" }, more)).toBe("default".length);
+    expect(added({ Ref: "N" }, more)).toBe("/name".length);
     expect([
       added({ Ref: "Q" }, more),
       added({ Ref: "S" }, more),

@@ -119,8 +119,10 @@ function referredText(
   const resource = Resources[name];
   if (resource === undefined) {
     const { Type = "", Default = unknownText } = Parameters[name] ?? {};
-    // The default of a parameter of SSM is its name there.
-    return pseudo[name] ?? String(Type.startsWith("AWS::SSM::") ? unknownText : Default);
+    // The default is the name of a parameter whose value SSM has.
+    return (
+      pseudo[name] ?? String(Type.startsWith("AWS::SSM::Parameter::Value<") ? unknownText : Default)
+    );
   }
   const { QueueName, TableName, Name } = resource.Properties ?? {};
   if (QueueName !== undefined)

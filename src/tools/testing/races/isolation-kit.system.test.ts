@@ -126,7 +126,7 @@ test("a function sees Lambda's runtime for concurrent invocations, only while it
       lambda: async ({ n }: { n: number }, { awsRequestId, tenantId }: Context) => {
         stored = shared.awslambda?.InvokeStore;
         stored?.["set"]?.("n", n);
-        await sleep(1);
+        await sleep(50);
         seen.push(
           process.env["AWS_LAMBDA_MAX_CONCURRENCY"],
           stored?.["get"]?.("n") === n,
@@ -159,7 +159,7 @@ test("a function's body is decoded before it is searched", async () => {
   const lambda = async ({ tenantId }: { tenantId: string }) => {
     const before = last.tenantId;
     last = { tenantId };
-    await sleep(1);
+    await sleep(50);
     return { isBase64Encoded: true, body: Buffer.from(`before: ${before}`).toString("base64") };
   };
   const request = ({ tenantId }: { tenantId: string }) => ({
@@ -174,13 +174,13 @@ test("a function's body is decoded before it is searched", async () => {
 test("a fetch function is called with requests, and its errors are searched as well", async () => {
   const fetchers = {
     well: async (request: Request) => {
-      await sleep(1);
+      await sleep(50);
       return new Response(await request.text(), { headers: { vary: "x" } });
     },
     failing: async (request: Request) => {
       const before = last.tenantId;
       last = { tenantId: await request.text() };
-      await sleep(1);
+      await sleep(50);
       throw new Error(`before it was ${before}`);
     },
   };
@@ -225,7 +225,7 @@ test("a taken write calls back", async () => {
   let told = 0;
   await isolationOf(
     async () => {
-      await sleep(1);
+      await sleep(50);
       await new Promise<void>((resolve) =>
         process.stdout.write("a\n", () => {
           told += 1;
