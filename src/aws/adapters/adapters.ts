@@ -144,7 +144,7 @@ async function openWall(
   };
 }
 
-/** Stores with memory of their own: the race kit opens them again for each process. */
+/** Stores that keep facts in memory. The race kit opens them again for each process. */
 export function lazyStores(
   { tableName, clock }: Pick<AdaptedRuntime, "tableName" | "clock">,
   database: Database,

@@ -23,7 +23,10 @@ export interface OutboxStore {
   remove(row: OutboxRow): Promise<void>;
   /** Moves a row out of its shard, so that it is not sent. Returns whether it still existed. */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
-  /** Reads the first row of each shard, if it has any. May miss a row, or return one that was removed, of the last second. */
+  /**
+   * Reads the first row of each shard, if it has any. The read is eventually consistent: it may miss a
+   * new row, or return one that was just removed.
+   */
   firsts(
     shards: readonly string[],
     beforeSort: string,

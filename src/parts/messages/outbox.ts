@@ -102,7 +102,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       const total = jobs.status === "fulfilled" ? sum(jobs.value, swept) : swept;
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
-      // An aborted sweep, or one that could read no job and found no event, does not know what is left.
+      // After an abort, or if jobs cannot be read and there are no events, the number of rows is unknown.
       const isKnown = jobs.status === "fulfilled" || oldestMs < sweptFrom;
       if (isKnown && !signal?.aborted) {
         metrics?.record("keelson.outbox.length", found);

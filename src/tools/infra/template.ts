@@ -21,7 +21,7 @@ export interface Resource {
 }
 
 export interface Parameter {
-  /** `String` or `Number`; an extension may have lists, and types of AWS such as those of SSM. */
+  /** `String` or `Number`; an extension may also have lists and AWS's own types, such as SSM parameters. */
   readonly Type: string;
   readonly Default?: string | number;
   readonly Description?: string;

@@ -8,7 +8,7 @@ export type Visited = "kept" | "gone" | "last kept" | "last";
  * Reads letters until one was the last, then makes those that stay visible again. A letter that
  * is redelivered during a long read is not visited again, and a batch of only such letters ends it.
  *
- * @returns the number of letters that it visited; {@link DeadLetters.count} is that of all.
+ * @returns the number of letters that it visited; {@link DeadLetters.count} counts all.
  */
 export async function visit(
   letters: Pick<DeadLetters, "read" | "release">,
