@@ -142,6 +142,19 @@ test("A second signal stops all waiting, and still closes what is open", async (
   expect(said(one, "pool.closed")).toHaveLength(1);
 });
 
+test.each(["before", "after"])(
+  "A process whose own signal listener, added %s keelson's, closes the container finishes its requests and exits",
+  async (CLOSES) => {
+    const one = await start({ shutdown: { lingerMs: 100 }, env: { CLOSES } });
+    const slow = get(one, "/wait/800");
+    await hears(one, "wait.began");
+    one.child.kill("SIGTERM");
+    expect(await slow).toBe(200);
+    expect(await one.exited).toEqual({ code: 0, signal: null });
+    expect(completed(one)).toMatchObject({ clean: true, signals: 1, cutOff: [] });
+  },
+);
+
 test("A third signal exits the process at once", async () => {
   const one = await start({ hangs: "resource" });
   const insist = setInterval(() => one.child.kill("SIGTERM"), 250);

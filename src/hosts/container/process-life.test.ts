@@ -144,12 +144,12 @@ function listening(environment: "development" | "production") {
   const log = { info: line, error: line } as Parameters<typeof listen>[1]["log"];
   const ended = Promise.withResolvers<0 | 1>();
   const tell = (event: LifecycleEvent) => void events.push(event);
-  const { ignore } = listen(process, { log, environment }, { tell, ended: ended.promise });
-  return { process, lines, events, ignore };
+  const tie = listen(process, { log, environment }, { tell, ended: ended.promise });
+  return { process, lines, events, tie };
 }
 
 test("a second signal hurries the shutdown, unless it follows within 200 ms", async () => {
-  const { process, lines, events, ignore } = listening("production");
+  const { process, lines, events, tie } = listening("production");
   process.emit("SIGTERM", "SIGTERM");
   process.emit("SIGINT", "SIGINT"); // as npm forwards it
   await expect
@@ -165,8 +165,22 @@ test("a second signal hurries the shutdown, unless it follows within 200 ms", as
     { type: "terminate", skipsLinger: false },
     { type: "terminate", skipsLinger: false },
   ]);
-  ignore();
+  tie.ignore();
   expect(process.eventNames()).toEqual([]);
+});
+
+test("the first signal joins a shutdown that the caller has started, and the second hurries it", async () => {
+  const { process, lines, events, tie } = listening("production");
+  tie.isCallers = true;
+  process.emit("SIGTERM", "SIGTERM");
+  expect([events, tie.isCallers]).toEqual([[], false]);
+  await expect
+    .poll(() => {
+      process.emit("SIGTERM", "SIGTERM");
+      return lines.length;
+    })
+    .toBe(2);
+  expect(events).toEqual([{ type: "terminate", skipsLinger: false }]);
 });
 
 test("only Ctrl+C in development skips the linger", () => {

@@ -198,6 +198,11 @@ export function listen(
     lastAt = performance.now();
     count += 1;
     log.info(count === 1 ? "shutdown.started" : "shutdown.hurried", { signal });
+    if (tie.isCallers) {
+      // The first signal joins a shutdown that the caller has started.
+      tie.isCallers = false;
+      return;
+    }
     life.tell({
       type: "terminate",
       skipsLinger: signal === "SIGINT" && environment === "development",
@@ -215,7 +220,7 @@ export function listen(
   };
   for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
   const tie = {
-    /** Whether the caller closed the container, so that the process continues. */
+    /** Whether only the caller has closed the container, so that the process continues. */
     isCallers: false,
     ignore: () => {
       for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);

@@ -80,6 +80,33 @@ test("serves until its caller closes it, and the process goes on", async () => {
   expect(await Promise.race([host.exited, sleep(10, "goes on")])).toBe("goes on");
 });
 
+test("closed twice at once, or after a signal, it finishes its requests, and the signal ends its process", async () => {
+  const { promise: finished, resolve: finish } = Promise.withResolvers<object>();
+  const began = Promise.withResolvers<void>();
+  const slow = defineFeature("slow", (r) => {
+    r.query("slow.show", {
+      route: "GET /slow",
+      access: access.everyone,
+      handler: () => {
+        began.resolve();
+        return finished;
+      },
+    });
+  });
+  const host = processWith();
+  const container = await runContainerIn(host, buildServer({ features: [slow] }), local);
+  const answer = fetch(`http://127.0.0.1:${container.port}/slow`);
+  await began.promise;
+  const closing = [container.close(), container.close()];
+  host.emit("SIGTERM", "SIGTERM");
+  closing.push(container.close());
+  finish({ isDone: true });
+  expect((await answer).status).toBe(200);
+  await Promise.all(closing);
+  expect(await host.exited).toBe(0);
+  expect(lines.at(-1)).toMatchObject({ msg: "shutdown.completed", clean: true, signals: 1 });
+});
+
 test("its URL says whether it serves with TLS", async () => {
   const pem = (name: string) =>
     readFileSync(new URL(`../../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url));

@@ -65,7 +65,8 @@ export interface Container {
   readonly port: number;
   /**
    * Drains without a linger and closes all resources. Resolves once everything is closed; the
-   * process continues.
+   * process continues, unless it receives a signal meanwhile. If the process is already shutting
+   * down, waits for that shutdown: after a signal or an uncaught error, the process then exits.
    */
   close(): Promise<void>;
 }
@@ -230,8 +231,10 @@ function containerOf({ life, tie }: Start, port: number): Container {
   return {
     port,
     close: async () => {
-      tie.isCallers = true;
-      life.tell({ type: "terminate", skipsLinger: true });
+      if (life.isAlive()) {
+        tie.isCallers = true;
+        life.tell({ type: "terminate", skipsLinger: true });
+      }
       await life.ended;
       tie.ignore();
     },
