@@ -4,10 +4,13 @@ import type { ReceiverDeclaration } from "../../app/handlers/receiver.ts";
 /** Receives before a message moves to the dead-letter queue, in queues that keelson creates. */
 export const maxReceives = 5;
 
+/** EventBridge takes 64 characters, of which `-events` are seven. */
+const mostOfName = 57;
+
 /** Rule that routes a server's events from the bus to their queue. */
 export function eventRule(source: string) {
   return {
-    name: `${source.replaceAll(".", "-")}-events`,
+    name: `${source.replaceAll(".", "-").slice(0, mostOfName)}-events`,
     pattern: { source: [source] },
     targetId: "events",
   };

@@ -74,6 +74,7 @@ export function rateLimitMs(headers: Pick<Headers, "get">): number {
 
 /** Waits. Rejects with the signal's reason as soon as the signal aborts. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);

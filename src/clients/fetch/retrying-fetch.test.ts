@@ -325,6 +325,14 @@ test("aborting ends a pause at once", async () => {
   expect(arrived).toHaveLength(1);
 });
 
+test("aborting in onRetry ends the call without a pause or another attempt", async () => {
+  const leaving = new AbortController();
+  steps = [failing(503, "overloaded", { "retry-after": "30" })];
+  const fetch = retryingFetch({ onRetry: () => leaving.abort(new Error("the user left")) });
+  await expect(fetch(origin, { ...post, signal: leaving.signal })).rejects.toThrow("the user left");
+  expect(arrived).toHaveLength(1);
+});
+
 test("aborting ends a body that is being read", async () => {
   const leaving = new AbortController();
   steps = [(response) => response.writeHead(200).write("first")];

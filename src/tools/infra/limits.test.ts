@@ -24,6 +24,20 @@ test("more than 500 resources are a problem", () => {
   });
 });
 
+test("more than 60 dynamic references are a problem", () => {
+  const withSecrets = (count: number) => {
+    const Variables = { SECRET: "{{resolve:secretsmanager:one}}" };
+    const Properties = { Environment: { Variables } };
+    const functions = Array.from({ length: count }, (_, index) => [
+      `F${index}`,
+      { Type: "T", Properties },
+    ]);
+    return report(templateOf("", [{ Resources: Object.fromEntries(functions) }])).problems;
+  };
+  expect(withSecrets(60)).toEqual([]);
+  expect(withSecrets(61)).toEqual(["it has 61 dynamic references, and CloudFormation takes 60"]);
+});
+
 test("a template too long for a direct call is deployed from a bucket, up to a million bytes", () => {
   const { problems, notes } = report(templateWith(1, 51_200));
   expect(problems).toEqual([]);

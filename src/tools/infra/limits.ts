@@ -3,6 +3,8 @@ import { type Members, mappedMembers, type Template } from "./template.ts";
 /** CloudFormation's limits on entries, and on size in a call and from a bucket. */
 export const mostEntries = { Parameters: 200, Resources: 500, Outputs: 200 };
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
+/** CloudFormation's limit on dynamic references, such as a secret's value. */
+export const mostDynamicReferences = 60;
 /** IAM's limit on a role's policies, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
 /** Lambda's limit, as JSON. */
@@ -12,6 +14,11 @@ const mostEnvironmentBytes = 4_096;
 export function sizeReport(template: Template, text: string) {
   const { problems, notes } = fileReport(template, text);
   return { problems, notes: [...notes, ...resourceNotes(template)] };
+}
+
+/** Number of dynamic references in a template's text. */
+export function dynamicReferences(text: string): number {
+  return text.split("{{resolve:").length - 1;
 }
 
 /** Leaves out the limits of single resources. */
@@ -24,6 +31,11 @@ export function fileReport(template: Template, text: string) {
     if (count > limit)
       problems.push(`it has ${count} ${section.toLowerCase()}, and CloudFormation takes ${limit}`);
   }
+  const references = dynamicReferences(text);
+  if (references > mostDynamicReferences)
+    problems.push(
+      `it has ${references} dynamic references, and CloudFormation takes ${mostDynamicReferences}`,
+    );
   if (bytes > mostBytes)
     problems.push(`it has ${bytes} bytes, and CloudFormation takes ${mostBytes}`);
   if (bytes > mostInlineBytes)

@@ -179,6 +179,7 @@ describe("keelson outbox", () => {
     ["put-back --json", "--json is an option of list"],
     ["list more", 'unexpected argument "more"'],
     ["remove", "--event is missing; use --event <id>"],
+    ["put-back --event=", "--event is empty; use --event <id>"],
     ["list --all", "there is no option --all"],
   ])("%j exits with 2 and explains the mistake", async (args, why) => {
     const { code, err } = await run(args);

@@ -45,6 +45,7 @@ Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environmen
   run: async ({ event, prefix, json }, [given], context) => {
     const name = actionOf(actions, given);
     if (json && name !== "list") refuse("--json is an option of list");
+    if (event === "") refuse("--event is empty; use --event <id>");
     if (name === "remove" && !event) refuse("--event is missing; use --event <id>");
     await onItsStack(context, undefined, (there) =>
       withDatabase(awsPlace(there.env, "DYNAMODB"), async (database) => {

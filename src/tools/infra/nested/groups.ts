@@ -13,7 +13,7 @@ export interface FunctionGroup {
   readonly functions: readonly string[];
 }
 
-/** A template may have 60 dynamic references, and each function that answers requests has one. */
+/** Fewer than `mostDynamicReferences`: each function that answers requests has one. */
 const mostFunctions = 50;
 
 /** Grouped by feature, so that a new handler does not move the functions of other features. */

@@ -10,8 +10,8 @@ import { flattened } from "./flattened.ts";
 import { setReport, templateSet } from "./template-set.ts";
 
 /** Half of the handlers are writes, in features of `perFeature` handlers with a table each. */
-function serverOf(handlers: number, perFeature = 20) {
-  const features = Array.from({ length: Math.ceil(handlers / perFeature) }, (_, number) =>
+function featuresOf(handlers: number, perFeature = 20) {
+  return Array.from({ length: Math.ceil(handlers / perFeature) }, (_, number) =>
     defineFeature(`part${number}`, (r) => {
       r.table(`rows${number}`, { partitionKey: "pk", sortKey: "sk", tenant: true });
       for (let one = 0; one < Math.min(perFeature, handlers - number * perFeature); one += 1) {
@@ -21,7 +21,12 @@ function serverOf(handlers: number, perFeature = 20) {
       }
     }),
   );
-  return serverInternals(buildServer({ features, isolation: {} }));
+}
+
+function serverOf(handlers: number, perFeature = 20) {
+  return serverInternals(
+    buildServer({ features: featuresOf(handlers, perFeature), isolation: {} }),
+  );
 }
 
 function setOf(
@@ -115,6 +120,21 @@ test("a template that CloudFormation accepts stays one template", () => {
   const { template, parent, children } = setOf(50);
   expect(Object.keys(template.Resources).length).toBeLessThan(500);
   expect([parent, children.size]).toEqual([template, 0]);
+});
+
+test("functions with more secrets than one template may read are in nested ones", () => {
+  const childrenOf = (handlers: number) => {
+    const server = serverInternals(buildServer({ features: featuresOf(handlers) }));
+    const template = serverTemplate(server, { stage: "dev", shape: "each" });
+    expect(Object.keys(template.Resources).length).toBeLessThan(500);
+    const set = templateSet(template, server, "all-dev");
+    expect(setReport(template, set).problems).toEqual([]);
+    return [templateText(template).split("{{resolve:").length - 1, set.children.size];
+  };
+  expect([childrenOf(59), childrenOf(60)]).toEqual([
+    [60, 0],
+    [61, 3],
+  ]);
 });
 
 test("a template with too many resources of other kinds stays one, which cannot be deployed", () => {

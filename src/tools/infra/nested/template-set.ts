@@ -1,16 +1,25 @@
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
-import { fileReport, mostEntries, resourceNotes } from "../limits.ts";
+import {
+  dynamicReferences,
+  fileReport,
+  mostDynamicReferences,
+  mostEntries,
+  resourceNotes,
+} from "../limits.ts";
 import { type Template, templateText } from "../template.ts";
 import { functionGroups } from "./groups.ts";
 import { type NestedTemplates, nestedTemplates } from "./nested-templates.ts";
 
-/** One template, or nested ones if its resources are more than CloudFormation accepts. */
+/** One template, or nested ones if it has more of anything than CloudFormation accepts in one. */
 export function templateSet(
   template: Template,
   server: DeclaredServer,
   name: string,
 ): NestedTemplates {
-  return Object.keys(template.Resources).length > mostEntries.Resources
+  const isTooLarge =
+    Object.keys(template.Resources).length > mostEntries.Resources ||
+    dynamicReferences(templateText(template)) > mostDynamicReferences;
+  return isTooLarge
     ? nestedTemplates(template, functionGroups(server), (group) => `${name}.${group.name}.json`)
     : { parent: template, children: new Map() };
 }

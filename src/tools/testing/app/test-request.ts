@@ -5,7 +5,10 @@ import type { Caller } from "./caller.ts";
 export interface TestFetchOptions {
   /** HTTP method. Default `GET`. */
   readonly method?: string;
-  /** Request body. Objects are sent as JSON, strings, bytes and a `FormData` unchanged. */
+  /**
+   * Request body. Objects are sent as JSON. Strings, bytes, `Blob`, `FormData` and
+   * `URLSearchParams` are sent as `fetch` sends them.
+   */
   readonly body?: unknown;
   /** Request headers. Default: only those that the body needs. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -15,19 +18,27 @@ export interface TestFetchOptions {
   readonly as?: Caller;
 }
 
+const raw = [Uint8Array, ArrayBuffer, Blob, FormData, URLSearchParams] as const;
+
+function isRaw(body: unknown): body is RequestInit["body"] {
+  return body === undefined || typeof body === "string" || raw.some((type) => body instanceof type);
+}
+
 /** Returns the request as `fetch` takes it. Headers of the options replace equal ones in `before`. */
 export function requestInit(
   { body, headers, method }: Pick<TestFetchOptions, "body" | "headers" | "method">,
   before: Readonly<Record<string, string>> = {},
 ) {
-  const isRaw =
-    body === undefined ||
-    typeof body === "string" ||
-    body instanceof Uint8Array ||
-    body instanceof FormData;
+  const own = Object.entries(headers ?? {}).map(
+    ([name, value]) => [name.toLowerCase(), value] as const,
+  );
   return {
     method: method ?? (body === undefined ? "GET" : "POST"),
-    headers: { ...before, ...(!isRaw && { "content-type": "application/json" }), ...headers },
-    ...defined({ body: isRaw ? body : JSON.stringify(body) }),
+    headers: {
+      ...before,
+      ...(!isRaw(body) && { "content-type": "application/json" }),
+      ...Object.fromEntries(own),
+    },
+    ...defined({ body: isRaw(body) ? body : JSON.stringify(body) }),
   };
 }
