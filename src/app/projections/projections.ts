@@ -112,14 +112,13 @@ async function project(
     scope.projecting = undefined;
   }
   try {
-    // Safe cast: a mark has one action, like each `CommitItem`.
-    await ctx.commit(
-      [...items, store.mark(projection.name, version, event, keptDays) as CommitItem],
-      undefined,
-    );
+    // First, because the error names the first condition that failed, and an item of an event that
+    // was counted before may fail too. Safe cast: a mark has one action, like each `CommitItem`.
+    const mark = store.mark(projection.name, version, event, keptDays) as CommitItem;
+    await ctx.commit([mark, ...items], undefined);
     return true;
   } catch (error) {
-    if (error instanceof CommitConditionError && error.index === items.length) return false;
+    if (error instanceof CommitConditionError && error.index === 0) return false;
     throw error;
   }
 }

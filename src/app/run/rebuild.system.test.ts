@@ -63,6 +63,32 @@ describe("a projection", () => {
     });
   });
 
+  test("counts an event in the declared version although its process died after the active one", async () => {
+    const withRows = { hasRowEach: true };
+    const one = shelf.start(shelfServer(world, 1, withRows));
+    await shelf.change(one.runtime, "acme", 1);
+    for (const event of await shelf.eventsOf(one.runtime, "acme"))
+      await shelf.consume(one.runtime, event);
+    await shelf.change(one.runtime, "acme", 10);
+    const last = (await shelf.eventsOf(one.runtime, "acme")).at(-1);
+    if (last === undefined) throw new Error("no event");
+    const dying = shelf.start(shelfServer(world, 2, withRows));
+    dying.seen.between = async () => {
+      if ((await shelf.total(one.runtime, "acme")).events === 2) throw new Error("dead");
+    };
+    expect(await shelf.consume(dying.runtime, last)).toMatchObject({ kind: "failed" });
+    shelf.app.clock.advance(26 * 3_600_000); // the claim of the dead process has expired
+    const two = shelf.start(shelfServer(world, 2, withRows));
+    expect(await shelf.consume(two.runtime, last)).toMatchObject({ kind: "processed" });
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 2, hasSwitched: true });
+    shelf.app.clock.advance(5_000);
+    expect(await shelf.total(two.runtime, "acme")).toEqual({
+      key: `acme/page.usage-${world}@2/to~1tal`,
+      total: 11,
+      events: 2,
+    });
+  });
+
   test("fails its event and counts nothing when it throws, returns no list or a condition fails", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     for (const n of [666, 667, 668, 669]) await shelf.change(runtime, "acme", n);
@@ -240,6 +266,28 @@ describe("rebuilding", () => {
     });
     expect(await shelf.rebuildAt(runtime)).toEqual({ replayed: 1, hasSwitched: true });
     expect(await shelf.total(runtime, "a")).toEqual({
+      key: `a/page.usage-${world}@2/to~1tal`,
+      total: 11,
+      events: 2,
+    });
+  });
+
+  test("skips events counted before whose own condition would fail too", async () => {
+    const withRows = { hasRowEach: true };
+    const [one, two] = [
+      shelf.start(shelfServer(world, 1, withRows)),
+      shelf.start(shelfServer(world, 2, withRows)),
+    ];
+    await shelf.change(one.runtime, "a", 1);
+    const [first] = await shelf.eventsOf(one.runtime, "a");
+    if (first !== undefined) await shelf.consume(one.runtime, first);
+    await shelf.change(two.runtime, "a", 10);
+    const last = (await shelf.eventsOf(two.runtime, "a")).at(-1);
+    if (last !== undefined) await shelf.consume(two.runtime, last);
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 2, hasSwitched: true });
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 2, hasSwitched: false });
+    shelf.app.clock.advance(5_000);
+    expect(await shelf.total(two.runtime, "a")).toEqual({
       key: `a/page.usage-${world}@2/to~1tal`,
       total: 11,
       events: 2,
