@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type RecordedOptions, recordedRun } from "../../../test/support/recorded-run.ts";
+import type { RunParts } from "../../parts/once/claimed-run.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
 import type { EffectOptions } from "../handlers/effect-options.ts";
 import { EffectLedger } from "./effect-ledger.ts";
@@ -252,4 +253,18 @@ describe("a kept event", () => {
     await publish(run, "handler", "note.kept", {}, undefined);
     expect(ids()).toEqual([derivedId("seed", "event", "note.kept", 0)]);
   });
+
+  test.each([
+    ["message", true],
+    ["write", false],
+  ])(
+    "of a run that is its own cause, with the claim of a %s: derives its ID: %s",
+    async (kind, isDerived) => {
+      // Safe cast: only the kind of the claim is read.
+      const held = () => ({ wanted: { kind } }) as ReturnType<RunParts["held"]>;
+      const { run, ids } = publishing({ run: { held } });
+      await publish(run, "handler", "note.kept", {}, undefined);
+      expect(ids()[0] === derivedId("seed", "event", "note.kept", 0)).toBe(isDerived);
+    },
+  );
 });

@@ -54,10 +54,12 @@ export async function publish(
 }
 
 /**
- * Returns an ID that a repeat of the run gets as well. A kept event of a run that no message caused
- * gets a random ID: its client may reuse an expired idempotency key while the event is still kept.
+ * Returns an ID that a repeat of the run gets as well. A kept event of a request gets a random ID:
+ * its client may reuse an expired idempotency key while the event is still kept.
  */
 function idOfEvent(call: EffectCall, type: string, isKept: boolean): string {
-  const { causedBy, origRequestId } = call.run.cause;
-  return isKept && causedBy === origRequestId ? crypto.randomUUID() : deriveId(call, "event", type);
+  const { run, cause } = call.run;
+  // Schedules and receivers cause themselves too, but nobody reuses the keys of their claims.
+  const isRequest = cause.causedBy === cause.origRequestId && run.held()?.wanted.kind !== "message";
+  return isKept && isRequest ? crypto.randomUUID() : deriveId(call, "event", type);
 }

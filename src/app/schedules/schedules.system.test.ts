@@ -146,6 +146,30 @@ test("runs as the system: without a tenant, across all tenants, with one request
   ]);
 });
 
+test("publishes a kept event at once under one ID in all attempts, so consumers handle it once", async () => {
+  const consumed: string[] = [];
+  const kept = defineFeature("kept", (r) => {
+    const closed = r.event("day.closed", z.object({ at: z.string() }), { keep: true });
+    r.on(closed, {
+      name: "note-day",
+      handler: async (_ctx, { eventId }) => void consumed.push(eventId),
+    });
+    r.schedule("day.close", {
+      cron: "0 3 * * *",
+      handler: async (ctx, { at }) => {
+        runs.push("attempt");
+        await ctx.publish(closed, { at: at.toISOString() }, { afterCommit: false });
+        if (runs.length === 1) throw new Error("once");
+      },
+    });
+  });
+  await start(buildServer({ features: [kept] }));
+  app.clock.advance(60_000);
+  await app.settled();
+  expect(runs).toEqual(["attempt", "attempt"]);
+  expect(consumed).toHaveLength(1);
+});
+
 test("runs a step once per fire, whatever fails later, and gives up at once when its outcome is unknown", async () => {
   await start();
   const keys: string[] = [];
