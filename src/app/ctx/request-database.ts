@@ -16,10 +16,12 @@ import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 
 const ownRequest = Symbol("request");
 const ownStack = Symbol("stack");
+const ownSender = Symbol("sender");
 
-interface RequestDatabase {
+interface RequestDatabase extends Database {
   [ownRequest]: DatabaseRequest;
   [ownStack]: Stack | undefined;
+  [ownSender]: Database | undefined;
 }
 
 /**
@@ -29,6 +31,9 @@ interface RequestDatabase {
  *
  * With a wall, which isolates tenants, the request has its own middlewares around the client's
  * middlewares. They apply to `send` of the client, of its class, and of clients derived from it.
+ *
+ * Others get a copy of the client's config, because the SDK stores the options of a client derived
+ * from `ctx.db` there: how it converts values would apply to the whole process.
  */
 export function requestDatabases(
   client: Database,
@@ -39,6 +44,8 @@ export function requestDatabases(
     // Defined here, so that assigning them does not reach the client, which may be a proxy.
     [ownRequest]: { value: undefined, writable: true },
     [ownStack]: { value: undefined, writable: true },
+    [ownSender]: { value: undefined, writable: true },
+    config: { get: () => ({ ...client.config }) },
     [configSession]: { value: openSession },
     [operatorSession]: { value: openSession },
     ...(wall && { middlewareStack: { get: walled(wall) } }),
@@ -46,6 +53,7 @@ export function requestDatabases(
   function RequestDatabase(this: RequestDatabase, request: DatabaseRequest) {
     this[ownRequest] = request;
     this[ownStack] = undefined;
+    this[ownSender] = undefined;
   }
   RequestDatabase.prototype = common;
   // Safe cast: `new` creates an object that inherits from `common`.
@@ -63,15 +71,20 @@ export function requestDatabases(
     };
   }
 
+  /** The client's own config with the request's middlewares. */
+  function senderOf(own: RequestDatabase): Database {
+    if (wall === undefined) return client;
+    own[ownSender] ??= databaseWith(client, () => own.middlewareStack);
+    return own[ownSender];
+  }
+
   // The SDK's `send` has three overloads, which differ after the command, some with callbacks.
   function send(
     this: RequestDatabase,
     ...parameters: [command: unknown, first?: unknown, second?: unknown]
   ): unknown {
     const { signal } = this[ownRequest];
-    const sender = wall === undefined ? client : this;
-    // Safe cast: `this` inherits from the client.
-    const original = client.send.bind(sender as Database) as (...parameters: unknown[]) => unknown;
+    const original = client.send.bind(senderOf(this)) as (...parameters: unknown[]) => unknown;
     if (signal === undefined) return original(...parameters);
     const [command, first, second] = parameters;
     const options =
