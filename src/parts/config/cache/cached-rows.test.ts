@@ -460,6 +460,41 @@ describe("a failing store", () => {
     expect(await read(limit)).toBe(8);
   });
 
+  test("is retried, and never taken for absent rows, when the clock is set back after the failure", async () => {
+    const { calls, put, read, stale, state } = start();
+    put(tenantPartition("acme"), limit, 7);
+    state.failure = new Error("throttled");
+    await expect(read(limit)).rejects.toThrow("throttled");
+    state.now -= 3_600_000;
+    await expect(read(limit)).rejects.toThrow("throttled");
+    state.failure = undefined;
+
+    expect(await read(limit)).toBe(7);
+    expect([calls.length, stale.length]).toEqual([3, 0]);
+  });
+
+  test("that failed slowly is retried, and reported again, when the clock is set back", async () => {
+    const { calls, put, read, state, stale } = start();
+    put(tenantPartition("acme"), limit, 7);
+    await read(limit);
+    state.now += 30_000;
+    state.isManual = true;
+    const slow = read(limit);
+    await settle();
+    state.now += 1_500;
+    calls[1]?.fail(new Error("timeout"));
+    expect(await slow).toBe(7);
+    state.isManual = false;
+    state.failure = new Error("throttled");
+    state.now -= 3_600_000;
+    expect(await read(limit)).toBe(7);
+    expect(stale).toMatchObject([{ ageMs: 31_500 }, { ageMs: 0, reason: "Error: throttled" }]);
+    state.failure = undefined;
+    put(tenantPartition("acme"), limit, 8, 2);
+
+    expect(await read(limit)).toBe(8);
+  });
+
   test("may throw synchronously, which fails the read like any other error", async () => {
     const { read } = start({
       reader: {

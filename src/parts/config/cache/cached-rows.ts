@@ -209,10 +209,11 @@ class View implements RowView {
   }
 
   #report(key: string, page: Page, nowMs: number): void {
-    if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
+    const { reportedMs = Number.NEGATIVE_INFINITY } = page;
+    if (nowMs >= reportedMs && nowMs < reportedMs + reportEveryMs) return;
     page.reportedMs = nowMs;
     // `askedMs` is defined, because `#wait` throws for a page that was never fetched.
-    const ageMs = nowMs - Number(page.askedMs);
+    const ageMs = Math.max(0, nowMs - Number(page.askedMs));
     this.#onStale({ key, ageMs, reason: String(page.failure?.error) });
   }
 }

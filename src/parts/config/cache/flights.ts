@@ -41,7 +41,7 @@ export function createFlights(
   return (page, nowMs) => {
     const known = inTheAir(page, nowMs);
     if (known !== undefined) return known;
-    if (page.failure !== undefined && nowMs < page.failure.pausedUntilMs) return undefined;
+    if (isPaused(page, nowMs)) return undefined;
     const taken = boarding?.addresses.length ?? 0;
     if (boarding === undefined || (taken > 0 && taken + page.keys.length > rowsPerFlight)) {
       const flight = prepare(nowMs);
@@ -112,6 +112,13 @@ function fail(page: Page, flight: Flight, error: unknown, nowMs: number): void {
   const tookMs = nowMs - flight.askedMs;
   // A longer duration means that the process was frozen, not that the store is slow.
   const isSlow = tookMs >= slowFailureMs && tookMs < 2 * abandonMs;
-  const pausedUntilMs = isSlow && page.askedMs !== undefined ? nowMs + tookMs : nowMs;
-  page.failure = { error, pausedUntilMs };
+  const pauseMs = isSlow && page.askedMs !== undefined ? tookMs : 0;
+  page.failure = { error, failedMs: nowMs, pauseMs };
+}
+
+/** False if the clock was set back to before the failure, because its age is then unknown. */
+function isPaused({ failure }: Page, nowMs: number): boolean {
+  return (
+    failure !== undefined && nowMs >= failure.failedMs && nowMs < failure.failedMs + failure.pauseMs
+  );
 }

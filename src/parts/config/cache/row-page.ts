@@ -21,9 +21,16 @@ export interface Page {
   /** Time from which a read waits for the response. */
   staleMs: number;
   flight: Flight | undefined;
-  failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
+  failure: Failure | undefined;
   /** Last `config.stale` log line since the last successful fetch. */
   reportedMs: number | undefined;
+}
+
+interface Failure {
+  readonly error: unknown;
+  readonly failedMs: number;
+  /** 0 for a page that was never fetched: its reads have no outdated rows to return. */
+  readonly pauseMs: number;
 }
 
 /** One call to the store for one or more pages. */
