@@ -13,6 +13,7 @@ describe("the cache settings", () => {
       maxStaleMs: 60_000,
       maxTenants: 2_000,
     });
+    expect(cacheSettings({ ttlMs: 0 }, false)).toMatchObject({ ttlMs: 0, maxStaleMs: 0 });
     const given = { ttlMs: 1, maxStaleMs: 2, maxTenants: 3 };
     expect(cacheSettings(given, false)).toEqual(given);
   });

@@ -9,7 +9,8 @@ export interface CacheOptions {
   readonly ttlMs?: number;
   /**
    * Age up to which cached rows are used while a background refresh runs, in milliseconds. Default 30,000,
-   * or `ttlMs` if longer. In Lambda always `ttlMs`, because a frozen process cannot refresh.
+   * or `ttlMs` if longer, or 0 if `ttlMs` is 0. In Lambda always `ttlMs`, because a frozen process cannot
+   * refresh.
    */
   readonly maxStaleMs?: number;
   /**
@@ -20,10 +21,15 @@ export interface CacheOptions {
 }
 
 export function cacheSettings(
-  { ttlMs = 5_000, maxStaleMs = Math.max(30_000, ttlMs), maxTenants = 2_000 }: CacheOptions = {},
+  { ttlMs = 5_000, maxStaleMs = defaultStaleMs(ttlMs), maxTenants = 2_000 }: CacheOptions = {},
   isFrozenBetweenEvents: boolean,
 ): Required<CacheOptions> {
   return { ttlMs, maxStaleMs: isFrozenBetweenEvents ? ttlMs : maxStaleMs, maxTenants };
+}
+
+/** Stale rows would be returned without waiting for the call that `ttlMs: 0` asks for. */
+function defaultStaleMs(ttlMs: number): number {
+  return ttlMs === 0 ? 0 : Math.max(30_000, ttlMs);
 }
 
 export function cacheChecks(options: CacheOptions | undefined): OptionTable {
