@@ -74,6 +74,17 @@ describe("while the endpoint answers", () => {
     expect(asked).toBe(2);
   });
 
+  test("fetches keys again after the clock was set back to before their fetch", async () => {
+    answer = serving("a", "b");
+    const find = keyFinder();
+    await find("a");
+    answer = serving("b", "c");
+    now -= 3_600_000;
+    await expect(find("a")).rejects.toBeInstanceOf(jose.errors.JWKSNoMatchingKey);
+    expect(await find("c")).toBe("found");
+    expect(asked).toBe(2);
+  });
+
   test("an unknown key causes a fetch, but not before the cooldown ends", async () => {
     answer = serving("a");
     const find = keyFinder();
@@ -132,6 +143,25 @@ describe("while the endpoint is down", () => {
     now += 2000;
     answer = serving("a");
     await expect(find("b")).rejects.toBeInstanceOf(jose.errors.JWKSNoMatchingKey);
+    expect(await find("a")).toBe("found");
+  });
+
+  test("asks again after the clock was set back to before the failure", async () => {
+    answer = down;
+    const find = keyFinder();
+    await expect(find("a")).rejects.toBeInstanceOf(KeysUnavailableError);
+    now -= 3_600_000;
+    answer = serving("a");
+    expect(await find("a")).toBe("found");
+    expect(asked).toBe(2);
+  });
+
+  test("known keys stay in use when the clock is set back to before their fetch", async () => {
+    answer = serving("a");
+    const find = keyFinder();
+    await find("a");
+    answer = down;
+    now -= 3_600_000;
     expect(await find("a")).toBe("found");
   });
 

@@ -58,7 +58,7 @@ export function createRemoteKeys(
   let flight: Promise<void> | undefined;
 
   const find: JWTVerifyGetKey = async (header, token) => {
-    if (known === undefined || clock.now() - known.fetchedAt >= maxAgeMs) await refresh();
+    if (known === undefined || ageOf(known.fetchedAt) >= maxAgeMs) await refresh();
     try {
       return await current()(header, token);
     } catch (error) {
@@ -70,6 +70,13 @@ export function createRemoteKeys(
   };
   return { find, findAtHand: async (header, token) => current()(header, token) };
 
+  /** Infinite after the clock was set back to before `atMs`, because the age is then unknown. */
+  function ageOf(atMs: number): number {
+    const ageMs = clock.now() - atMs;
+    return ageMs < 0 ? Number.POSITIVE_INFINITY : ageMs;
+  }
+
+  /** Keys of an unknown age stay in use while the endpoint is down. */
   function current(): JWTVerifyGetKey {
     if (known === undefined || clock.now() - known.fetchedAt >= maxStaleMs)
       throw new KeysUnavailableError(url, failure?.cause);
@@ -78,9 +85,11 @@ export function createRemoteKeys(
 
   /** Fetches once for all concurrent callers, within the limits. Never throws. */
   async function refresh(): Promise<void> {
-    const allowedAt =
-      failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;
-    if (flight === undefined && clock.now() < allowedAt) return;
+    const isTooSoon =
+      failure === undefined
+        ? known !== undefined && ageOf(known.fetchedAt) < cooldownMs
+        : ageOf(failure.at) < retryMs;
+    if (flight === undefined && isTooSoon) return;
     flight ??= load().finally(() => {
       flight = undefined;
     });
