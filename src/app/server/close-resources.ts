@@ -16,11 +16,11 @@ export async function closeResources(
     ...[...runtime.server.closers].reverse(),
     ["adapters", () => runtime.close()] as const,
   ];
-  const endMs = Date.now() + limitMs;
+  const endMs = performance.now() + limitMs;
   let isClean = true;
   for (const [index, [name, close]] of resources.entries()) {
     try {
-      await within(Math.max(0, endMs - Date.now()) / (resources.length - index), close());
+      await within(Math.max(0, endMs - performance.now()) / (resources.length - index), close());
     } catch (error) {
       isClean = false;
       runtime.log.error("shutdown.close_failed", {

@@ -49,7 +49,7 @@ export interface Lifecycle {
   readonly hasAborted: boolean;
   /** Whether the process may end with exit code 0 before all resources are closed. */
   readonly mayLeaveOpen: boolean;
-  /** When the process entered each state, in milliseconds since the epoch. */
+  /** When the process entered each state, in milliseconds of the caller's clock. */
   readonly entered: Readonly<Partial<Record<LifecycleState, number>>>;
   /** Later events have no effect. */
   readonly hasEnded: boolean;
@@ -143,7 +143,7 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
   }
 }
 
-/** Time of the next `time` event in epoch milliseconds; `undefined` before and after a shutdown. */
+/** Time of the next `time` event, on the caller's clock; `undefined` before and after a shutdown. */
 export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): number | undefined {
   if (deadlines === undefined || hasEnded) return undefined;
   if (state === "in-flight-drain" && !hasAborted) return deadlines.abortMs;
@@ -196,7 +196,7 @@ function entering(lifecycle: Lifecycle, state: LifecycleState, nowMs: number): L
   return { ...lifecycle, state, entered: { ...lifecycle.entered, [state]: nowMs } };
 }
 
-/** Times of the steps of a shutdown, in milliseconds since the epoch. */
+/** Times of the steps of a shutdown, in milliseconds of the caller's clock. */
 interface Deadlines {
   /** When the listener closes. */
   readonly lingerMs: number;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server as HttpServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { unusedAdapters } from "../../../test/fixtures/unused-adapters.ts";
 import { defineFeature } from "../../app/features/feature.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
@@ -1125,6 +1125,23 @@ test("closes resources last first; one that throws or hangs is named and does no
     },
   ]);
   expect(closed).toEqual(["last", "first", "first"]);
+});
+
+test("A clock that is set back while resources close gives none of them more time", async () => {
+  const server = buildServer({ features: [] });
+  const runtime = createRuntime(server, {
+    variables: {},
+    write: () => {},
+    openAdapters: () => Promise.reject(new Error("unused")),
+  });
+  const { now } = Date;
+  server.onClose("hangs", () => new Promise(() => {}));
+  server.onClose("steps", () => {
+    const stepped = vi.spyOn(Date, "now").mockImplementation(() => now() - 3_600_000);
+    onTestFinished(() => stepped.mockRestore());
+  });
+
+  expect(await closeResources(runtime, 100)).toBe(false);
 });
 
 function countConnections(http: HttpServer): Promise<number> {

@@ -19,9 +19,10 @@ import { beginLife, listen } from "./process-life.ts";
 afterEach(() => {
   api.disable();
   trace.disable();
+  vi.restoreAllMocks();
 });
 
-function begun(drainMs = 0, totalMs = 10_000) {
+function begun(drainMs = 0, totalMs = 10_000, lingerMs = 0) {
   const server = buildServer({ features: [] });
   const measured = recordedMetrics();
   const logs: Record<string, unknown>[] = [];
@@ -31,7 +32,7 @@ function begun(drainMs = 0, totalMs = 10_000) {
     openAdapters: () => Promise.reject(new Error("unused")),
     measuring: { metrics: measured.metrics, observer: undefined, missing: undefined },
   });
-  return { measured, life: beginLife(runtime, { lingerMs: 0, drainMs, totalMs }), runtime, logs };
+  return { measured, life: beginLife(runtime, { lingerMs, drainMs, totalMs }), runtime, logs };
 }
 
 test("A process that has opened nothing yet waits for nothing", async () => {
@@ -52,6 +53,25 @@ test("Readiness follows the state of the process", () => {
   life.tell({ type: "fault" });
   expect(["draining", "in-flight-drain", "workers-stopped"]).toContain(runtime.lifecycle.state);
 });
+
+test.each([
+  ["back", -300_000],
+  ["forward", 120_000],
+])(
+  "a clock that is set %s during the linger moves no deadline of the shutdown",
+  async (_way, stepMs) => {
+    const { life, logs } = begun(30_000, 60_000, 50);
+    life.tell({ type: "started" });
+    life.tell({ type: "terminate" });
+    const { now } = Date;
+    vi.spyOn(Date, "now").mockImplementation(() => now() + stepMs);
+
+    expect(await life.ended).toBe(0);
+    const { phaseMs, cutOff } = logs.at(-1) as { phaseMs: { draining: number }; cutOff: unknown };
+    expect(cutOff).toEqual([]);
+    expect(phaseMs.draining).toSatisfy((ms: number) => Number.isInteger(ms) && ms >= 50);
+  },
+);
 
 test("Shutdown waits for runs without a request, as it does for messages", async () => {
   const { life, runtime, logs, measured } = begun(5_000);

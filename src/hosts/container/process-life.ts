@@ -36,7 +36,7 @@ export function beginLife(
   mayLeaveOpen = false,
 ): ProcessLife {
   const { log } = runtime;
-  let lifecycle: Lifecycle = startingLifecycle(times, Date.now(), mayLeaveOpen);
+  let lifecycle: Lifecycle = startingLifecycle(times, nowMs(), mayLeaveOpen);
   let timer: NodeJS.Timeout | undefined;
   let dueMs = 0;
   let cutRequestIds: readonly string[] = [];
@@ -44,7 +44,7 @@ export function beginLife(
   const { promise: ended, resolve: end } = Promise.withResolvers<0 | 1>();
 
   const tell = (event: LifecycleEvent) => {
-    const { lifecycle: after, actions } = step(lifecycle, event, Date.now());
+    const { lifecycle: after, actions } = step(lifecycle, event, nowMs());
     lifecycle = after;
     const due = nextDue(after);
     runtime.lifecycle.enter(after.state);
@@ -55,7 +55,7 @@ export function beginLife(
     }
     for (const action of actions) perform[action]();
   };
-  const leftMs = () => Math.max(0, dueMs - Date.now());
+  const leftMs = () => Math.max(0, dueMs - nowMs());
   const done = (phase: ShutdownPhase, clean = true) => tell({ type: "done", phase, clean });
 
   const perform: Readonly<Record<LifecycleAction, () => void>> = {
@@ -122,6 +122,11 @@ export function beginLife(
     ended,
   };
   return life;
+}
+
+/** Whole milliseconds of a clock that nobody sets. */
+function nowMs(): number {
+  return Math.floor(performance.now());
 }
 
 const phases: readonly ShutdownPhase[] = [

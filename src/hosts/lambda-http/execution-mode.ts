@@ -55,7 +55,7 @@ export function scopeMode<Answer>(
       new Promise((resolve, reject) => {
         if (runtime.log.isSampling) runtime.log.refreshSampling();
         const nowMs = Date.now();
-        const deadline = deadlines.of(context, nowMs);
+        const deadline = deadlines.of(context);
         const isolatedTo = tenantOf(context);
         const exchange = open({ event, context, isolatedTo, stream }, middy);
         const controller = deadline?.controller ?? (exchange.whenLeft && new AbortController());
@@ -148,6 +148,7 @@ function abandon(
 interface Deadline {
   readonly leftMs: number;
   readonly delayMs: number;
+  /** On the clock of `performance`, which nobody sets. */
   readonly dueMs: number;
   /** Aborts at a watched deadline, with the error of the 504 response as the reason. */
   readonly controller: AbortController;
@@ -183,13 +184,13 @@ function createDeadlines({
 
   const arm = (dueMs: number) => {
     if (timer !== undefined) clearTimeout(timer);
-    const nowMs = Date.now();
+    const nowMs = performance.now();
     timerDueMs = Math.min(Math.max(dueMs, nowMs), nowMs + lookMs);
     timer = setTimeout(look, timerDueMs - nowMs);
   };
   const look = () => {
     timer = undefined;
-    const nowMs = Date.now();
+    const nowMs = performance.now();
     let nextMs = Number.POSITIVE_INFINITY;
     const due: Deadline[] = [];
     for (let one = first; one !== undefined; one = one.after) {
@@ -212,7 +213,7 @@ function createDeadlines({
   };
   return {
     /** Returns `undefined` if the context has no time limit, as in tests. */
-    of: (context: unknown, nowMs: number): Deadline | undefined => {
+    of: (context: unknown): Deadline | undefined => {
       const { getRemainingTimeInMillis: remaining }: GivenContext = Object(context);
       if (typeof remaining !== "function") return undefined;
       const leftMs: unknown = remaining.call(context);
@@ -221,7 +222,7 @@ function createDeadlines({
       return {
         leftMs,
         delayMs,
-        dueMs: nowMs + delayMs,
+        dueMs: performance.now() + delayMs,
         controller: new AbortController(),
         isOver: false,
         listener: undefined,

@@ -180,6 +180,26 @@ test("cuts off an invocation due earlier in its own time, while one due later go
   expect((await later).statusCode).toBe(500);
 });
 
+test.each([
+  ["back", -300_000],
+  ["forward", 300_000],
+])(
+  "a clock that is set %s during an invocation does not move its deadline",
+  async (_way, stepMs) => {
+    const http = lambdaHttp(build());
+    const later = http(event("/wait"), lasting(60_000));
+    await waitFor(() => expect(seen.signal).toBeDefined());
+    const first = { held, signal: seen.signal };
+    const { now } = Date;
+    begun = () => void vi.spyOn(Date, "now").mockImplementation(() => now() + stepMs);
+    expect((await http(event("/wait"), lasting(150))).statusCode).toBe(504);
+    expect(first.signal?.aborted).toBe(false);
+    held.reject(new Error("late"));
+    first.held.reject(new Error("enough"));
+    expect((await later).statusCode).toBe(500);
+  },
+);
+
 test("abort listeners run in the context of their own request", async () => {
   const heard: (string | undefined)[] = [];
   const listening = defineFeature("listening", (r) => {

@@ -112,7 +112,7 @@ test("the handler's third argument has the signal of its ctx, which aborts when 
   };
   expect((await call(waits, {}, http, lasting(30_000))).statusCode).toBe(504);
   expect(given?.aborted).toBe(true);
-  vi.mocked(Date.now).mockRestore();
+  vi.mocked(performance.now).mockRestore();
   await expect(call(waits, {}, record, lasting(30_000))).rejects.toThrow();
   expect(given?.aborted).toBe(true);
 });
