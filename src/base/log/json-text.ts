@@ -72,7 +72,7 @@ export function membersText(
     walk.left -= json.length;
     const next = stepInto(position, name);
     const isSecret =
-      member.secret ||
+      (member.secret && !isNumberOfCookies(name, value)) ||
       endsPath(next) ||
       ((name === "value" || name === "Value") && isNamedSecret(source, redaction));
     text += separator + json + (isSecret ? spent(redacted, walk) : valueText(value, walk, next));
@@ -145,6 +145,10 @@ function shapeText(value: object, walk: Walk, position: PathPosition): string {
   const names = Object.keys(value);
   if (!isPlain && names.length === 0) return stringText(`[${className(value)}]`, walk);
   return `{${membersText(value, names, walk, position)}}`;
+}
+
+function isNumberOfCookies(name: string, value: unknown): boolean {
+  return typeof value === "number" && name.toLowerCase() === "cookies";
 }
 
 /** Detects `{ name: "authorization", value: ... }`, the form of header lists. */

@@ -100,6 +100,17 @@ describe("names that are always redacted", () => {
     ]);
   });
 
+  it("redact cookies by name, in a list and in a string, but not their number", () => {
+    const cookies = { "__Host-session": "s3cret" };
+    expect(written({ headers: { cookie: "__Host-session=s3cret" }, cookies })).toEqual({
+      headers: { cookie: gone },
+      cookies: gone,
+    });
+    for (const value of [["__Host-session=s3cret"], "__Host-session=s3cret", new Map([["a", "b"]])])
+      expect(written({ cookies: value, Cookies: value })).toEqual({ cookies: gone, Cookies: gone });
+    expect(written({ cookies: 2, Cookies: 0 })).toEqual({ cookies: 2, Cookies: 0 });
+  });
+
   it("do not include names that only contain one of them", () => {
     const value = {
       tokens: 1,

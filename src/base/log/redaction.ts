@@ -23,7 +23,7 @@ interface PathNode {
  * `api_key`, `apiKey`.
  */
 const secretNames: ReadonlySet<string> = new Set([
-  ...["authorization", "proxyauthorization", "cookie", "setcookie", "bearer", "jwt"],
+  ...["authorization", "proxyauthorization", "cookie", "cookies", "setcookie", "bearer", "jwt"],
   ...["token", "idtoken", "clientassertion"],
 ]);
 /**

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { createServerLogger } from "../../base/log/server-logger.ts";
 import { assertCookie } from "./cookies.ts";
+import { type HttpRequest, requestView } from "./message.ts";
 import { parseCookies } from "./request-cookies.ts";
 import { serializeCookie } from "./serialize-cookie.ts";
 
@@ -222,5 +224,33 @@ describe("cookies", () => {
         expect(attributes).toEqual(["Path=/", "HttpOnly", "Secure", "SameSite=Lax"]);
       }),
     );
+  });
+});
+
+test("logging a request shows no cookie, in data, in context and in a string", () => {
+  const lines: string[] = [];
+  const log = createServerLogger({
+    environment: "production",
+    env: {},
+    clock: { now: () => 0 },
+    write: (line) => lines.push(line),
+  });
+  const cookie = "__Host-session=s3cret";
+  const request = requestView(
+    {
+      method: "GET",
+      path: "/",
+      headers: { cookie, host: "h" },
+      ip: "1.2.3.4",
+    } as unknown as HttpRequest, // all that its view reads
+    new Uint8Array(),
+  );
+  log.info("data", { request });
+  log.child({ requestId: "r1" }).child({ cookies: cookie }).info("context", { request });
+  log.info("text", { cookies: cookie, event: { cookies: [cookie] } });
+  expect(lines).toHaveLength(3);
+  expect(lines.join("")).not.toContain("s3cret");
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+    request: { path: "/", headers: { host: "h" }, cookies: "[redacted]" },
   });
 });
