@@ -1,7 +1,9 @@
 // The formulas of docs/scale.md, against as many processes as a test can have.
 import { readFileSync } from "node:fs";
+import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { configTable, onceTable, outboxTable } from "../../src/app/handlers/table.ts";
+import { openParameters } from "../../src/aws/clients/ssm.ts";
 import { eventBridgeBus } from "../../src/aws/messaging/event-bus.ts";
 import { dynamoClaimStore } from "../../src/aws/stores/claim-store.ts";
 import { dynamoConfigRows } from "../../src/aws/stores/config-rows.ts";
@@ -26,6 +28,7 @@ import {
   configReads,
   leaseCalls,
   outboxCalls,
+  parameterCalls,
   scaleTable,
   sweepCalls,
 } from "./scale.ts";
@@ -235,6 +238,42 @@ test.each(fleets)(
 
     expect(await callsOf(20 * requests)).toBe(expected);
     expect(await callsOf(requests)).toBeLessThanOrEqual(expected + 100);
+  },
+);
+
+test.each([
+  [0, false],
+  [10, true],
+  [25, true],
+])(
+  "a start with %i overrides calls SSM as often as the formula says",
+  async (overrides, keyRing) => {
+    const given = {
+      endpoint: stack.endpoint,
+      region: "us-east-1",
+      credentials: { accessKeyId: "x", secretAccessKey: "x" },
+    };
+    const path = `/scale-${overrides}`;
+    const client = new SSMClient(given);
+    for (const n of numbers(overrides))
+      await client.send(
+        new PutParameterCommand({ Name: `${path}/${n}`, Value: "1", Type: "String" }),
+      );
+    client.destroy();
+    const parameters = await openParameters(given);
+    let calls = 0;
+    parameters.middlewareStack.add(
+      (next) => (sent) => {
+        calls += 1;
+        return next(sent);
+      },
+      { step: "initialize" },
+    );
+    expect(await parameters.read(path)).toHaveLength(overrides);
+    if (keyRing) await parameters.get("/ring");
+    parameters.close();
+
+    expect(calls).toBe(parameterCalls({ processes: 1, overrides, keyRing }));
   },
 );
 

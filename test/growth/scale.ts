@@ -86,6 +86,20 @@ export function heldMessages({ processes }: { readonly processes: number }): num
   return 19 * processes;
 }
 
+/** Calls of SSM by processes that start: pages of ten overrides, and the key ring. */
+export function parameterCalls({
+  processes,
+  overrides,
+  keyRing,
+}: {
+  readonly processes: number;
+  /** Parameters below `ssm.path`. */
+  readonly overrides: number;
+  readonly keyRing: boolean;
+}): number {
+  return processes * (Math.max(1, Math.ceil(overrides / 10)) + (keyRing ? 1 : 0));
+}
+
 const sizes = [10, 100, 1_000, 10_000];
 
 interface Row {
@@ -139,6 +153,11 @@ const rows: readonly Row[] = [
     of: "write units of one rate limit's row",
     at: (processes) => leaseCalls({ processes, requests: 60_000 }) / 60,
     limit: 1_000,
+  },
+  {
+    of: "calls of SSM, while all processes start within a minute",
+    at: (processes) => parameterCalls({ processes, overrides: 25, keyRing: true }) / 60,
+    limit: 40,
   },
   {
     of: "messages of one queue in flight",

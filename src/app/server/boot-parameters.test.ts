@@ -86,7 +86,7 @@ test("parameters are read once, and later changes in SSM have no effect", async 
   expect(seen).toMatchObject({ opened: 1, closed: 0, reads: ["/app"] });
 });
 
-test("a failing SSM is a 503, and is read again after five seconds", async () => {
+test("a failing SSM is a 503, and is read again after five to seven seconds", async () => {
   const { runtime, server, seen, limit, advance } = runtimeOver(
     new Error("down"),
     new Error("down"),
@@ -95,22 +95,32 @@ test("a failing SSM is a 503, and is read again after five seconds", async () =>
   const refused = {
     code: "config_unavailable",
     status: 503,
-    headers: { "retry-after": "5" },
+    headers: { "retry-after": "7" },
     cause: new Error("down"),
   };
   for (let call = 0; call < 10; call += 1)
     await expect(async () => runtime.adapters.open()).rejects.toMatchObject(refused);
   expect(seen).toMatchObject({ opened: 1, closed: 1 });
 
-  advance(5_000);
+  advance(7_000);
   await expect(server.ready()).rejects.toMatchObject(refused);
   advance(4_999);
   await expect(server.ready()).rejects.toMatchObject(refused);
   expect(seen.opened).toBe(2);
-  advance(1);
+  advance(2_001);
   await server.ready();
   expect(await limit()).toMatchObject({ value: 3 });
   expect(seen).toMatchObject({ opened: 3, closed: 2 });
+});
+
+test("processes that fail together read SSM again at different times", async () => {
+  const together = Array.from({ length: 40 }, () => runtimeOver(new Error("down"), []));
+  for (const { server, advance } of together) {
+    await expect(server.ready()).rejects.toThrow();
+    advance(6_000);
+    await server.ready().catch(() => undefined);
+  }
+  expect(new Set(together.map(({ seen }) => seen.opened))).toEqual(new Set([1, 2]));
 });
 
 test("setting the clock back does not extend the pause", async () => {
@@ -134,7 +144,7 @@ test("invalid parameters are a 503 with every problem as cause, until they are f
   expect(message).not.toContain("s3cret");
   expect(await limit()).toMatchObject({ value: 2 });
 
-  advance(5_000);
+  advance(7_000);
   await server.ready();
   expect(await limit()).toMatchObject({ value: 9 });
 });

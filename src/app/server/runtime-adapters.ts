@@ -58,12 +58,15 @@ export class RuntimeAdapters implements OpeningAdapters {
   }
 }
 
-/** Pause after SSM failed or returned invalid parameters, in milliseconds. */
-const pauseMs = 5_000;
+/**
+ * Shortest and longest pause after SSM failed or returned invalid parameters, in milliseconds. It is
+ * random, so that processes that a deployment starts together do not ask together again.
+ */
+const [leastPauseMs, mostPauseMs] = [5_000, 7_000];
 
 /**
  * Returns the function that opens the adapters and loads the parameters of SSM. If it cannot load
- * them, this call and all calls of the next five seconds fail with `config_unavailable` (503).
+ * them, this call and all calls of the next five to seven seconds fail with `config_unavailable` (503).
  */
 export function openingWithParameters(
   state: ServerInternals,
@@ -71,14 +74,16 @@ export function openingWithParameters(
   runtimeOf: () => Pick<Runtime, "clock" | "log" | "secrets"> & { resolver: Runtime["resolver"] },
   open: () => Promise<Adapters>,
 ): () => Promise<Adapters> {
-  let failed: { readonly atMs: number; readonly error: FrameworkError } | undefined;
+  let failed:
+    | { readonly atMs: number; readonly pauseMs: number; readonly error: FrameworkError }
+    | undefined;
 
   return async () => {
     const runtime = runtimeOf();
     const { clock, log, secrets } = runtime;
     if (failed !== undefined) {
       const elapsedMs = clock.now() - failed.atMs;
-      if (elapsedMs >= 0 && elapsedMs < pauseMs) throw failed.error;
+      if (elapsedMs >= 0 && elapsedMs < failed.pauseMs) throw failed.error;
     }
     const adapters = await open();
     try {
@@ -86,9 +91,10 @@ export function openingWithParameters(
       const loading = loadParameters(state, adapters.parameters, developmentSecret);
       const { overrides, keyRing } = await loading.catch((cause: unknown) => {
         const message = "Configuration is not available at the moment";
-        const headers = { "retry-after": String(pauseMs / 1_000) };
+        const headers = { "retry-after": String(mostPauseMs / 1_000) };
         const error = new FrameworkError("config_unavailable", message, { cause, headers });
-        failed = { atMs: clock.now(), error };
+        const pauseMs = leastPauseMs + Math.random() * (mostPauseMs - leastPauseMs);
+        failed = { atMs: clock.now(), pauseMs, error };
         throw error;
       });
       failed = undefined;

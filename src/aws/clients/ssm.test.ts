@@ -7,6 +7,7 @@ import { openParameters } from "./ssm.ts";
 
 const opened: (Server | ParameterReader)[] = [];
 afterEach(() => {
+  vi.restoreAllMocks();
   for (const one of opened.splice(0)) {
     if ("closeAllConnections" in one) one.closeAllConnections();
     one.close();
@@ -62,9 +63,10 @@ test("reads and decrypts every page, and recognizes a SecureString", async () =>
   ]);
 });
 
-test("retries throttling, and names it if it lasts", async () => {
+test("retries throttling five times, and names it if it lasts", async () => {
+  vi.spyOn(Math, "random").mockReturnValue(0); // no pauses between attempts
   const passing = await reader((response, call) =>
-    call === 1
+    call <= 5
       ? say(response, 400, { __type: "ThrottlingException" })
       : say(response, 200, { Parameters: [] }),
   );
@@ -75,7 +77,7 @@ test("retries throttling, and names it if it lasts", async () => {
   await expect(lasting.read()).rejects.toThrow(
     "SSM parameters below /app cannot be read: ThrottlingException after the SDK's retries",
   );
-  expect(lasting.calls()).toBeGreaterThan(1);
+  expect(lasting.calls()).toBe(6);
 });
 
 test("names the error when SSM fails, answers garbage, or returns a parameter without a value", async () => {
@@ -86,6 +88,7 @@ test("names the error when SSM fails, answers garbage, or returns a parameter wi
     [200, { Parameters: [{ Name: "/app/a/b" }] }],
     [200, { Parameters: [{ Value: "v" }] }],
   ] as const) {
+    vi.spyOn(Math, "random").mockReturnValue(0); // no pauses between attempts
     const parameters = await reader((response) => say(response, status, body));
     await expect(parameters.read()).rejects.toThrow("SSM parameters below /app cannot be read: ");
   }
@@ -110,6 +113,7 @@ test("lets the SDK take from the environment what is not given", async () => {
 });
 
 test("gives up in time on an SSM that never answers or whose pages never end", async () => {
+  vi.spyOn(Math, "random").mockReturnValue(0); // no pauses between attempts
   const silent = await reader(() => {}, { attemptMs: 50, totalMs: 60_000 });
   await expect(silent.read()).rejects.toThrow("TimeoutError after the SDK's retries");
   const hanging = await reader(() => {}, { attemptMs: 60_000, totalMs: 100 });
@@ -121,6 +125,16 @@ test("gives up in time on an SSM that never answers or whose pages never end", a
     },
   );
   await expect(endless.read()).rejects.toThrow("no complete answer within 200 ms");
+});
+
+test("a pause of the SDK between attempts does not extend the timeout", async () => {
+  vi.spyOn(Math, "random").mockReturnValue(60); // 20 s, the longest pause
+  const throttled = (response: ServerResponse) =>
+    say(response, 400, { __type: "ThrottlingException" });
+  const parameters = await reader(throttled, { totalMs: 200 });
+  await expect(parameters.read()).rejects.toThrow("no complete answer within 200 ms");
+  await expect(parameters.get()).rejects.toThrow("no complete answer within 200 ms");
+  expect(parameters.calls()).toBe(2);
 });
 
 test("reads one parameter by name, returns undefined if it is missing, and names a failure", async () => {

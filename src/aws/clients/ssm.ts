@@ -10,6 +10,12 @@ export interface SsmOptions extends ClientOptions {
   readonly totalMs?: number;
 }
 
+/**
+ * An account has 40 calls per second, and a deployment starts many processes together. The SDK's
+ * three attempts end after a second on average.
+ */
+const maxAttempts = 6;
+
 export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
   const { attemptMs = 2_000, totalMs = 10_000 } = options;
   const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import(
@@ -18,6 +24,7 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
   const client = new SSMClient({
     ...clientOptions(options),
     requestHandler: attemptsWithin(attemptMs),
+    maxAttempts,
   });
   const unreadable = (what: string, timeout: AbortSignal, error: unknown) => {
     // Safe: the SDK throws only errors.
@@ -28,28 +35,32 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
   };
   return {
     read: async (path) => {
-      const found: ConfigParameter[] = [];
       const timeout = AbortSignal.timeout(totalMs);
       const pages = paginateGetParametersByPath(
         { client, pageSize: 10 },
         { Path: path, Recursive: true, WithDecryption: true },
         { abortSignal: timeout },
       );
-      try {
+      const all = async () => {
+        const found: ConfigParameter[] = [];
         for await (const { Parameters } of pages) {
           timeout.throwIfAborted();
           found.push(...(Parameters ?? []).map(parameterOf));
         }
+        return found;
+      };
+      try {
+        return await before(timeout, all());
       } catch (error) {
         throw unreadable(`SSM parameters below ${path}`, timeout, error);
       }
-      return found;
     },
     get: async (name) => {
       const timeout = AbortSignal.timeout(totalMs);
       const command = new GetParameterCommand({ Name: name, WithDecryption: true });
       try {
-        const { Parameter } = await client.send(command, { abortSignal: timeout });
+        const sent = client.send(command, { abortSignal: timeout });
+        const { Parameter } = await before(timeout, sent);
         return Parameter && parameterOf(Parameter);
       } catch (error) {
         if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
@@ -59,6 +70,13 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
     middlewareStack: client.middlewareStack,
     close: () => client.destroy(),
   };
+}
+
+/** The SDK does not abort its pauses between attempts, which take up to 16 s. */
+function before<Value>(timeout: AbortSignal, call: Promise<Value>): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  timeout.addEventListener("abort", () => reject(timeout.reason), { once: true });
+  return Promise.race([call, promise]);
 }
 
 function parameterOf({ Name, Value, Type }: Parameter): ConfigParameter {

@@ -96,14 +96,14 @@ test("answers 503 until an invalid parameter is corrected, and tells the problem
   const refused = await ask(http);
   expect(refused).toMatchObject({
     statusCode: 503,
-    retryAfter: "5",
+    retryAfter: "7",
     body: { error: "config_unavailable" },
   });
   expect(JSON.stringify(refused)).not.toContain("many");
   await stack.put("/app/hello/limit", "8");
   await stack.put("/app/hello/tokn", "hush-hush", "SecureString");
   expect((await ask(http)).statusCode).toBe(503);
-  vi.setSystemTime(Date.now() + 5_000);
+  vi.setSystemTime(Date.now() + 7_000);
   expect((await ask(http)).statusCode).toBe(503);
   output.mockRestore();
 
@@ -114,7 +114,7 @@ test("answers 503 until an invalid parameter is corrected, and tells the problem
   const { DeleteParameterCommand } = await import("@aws-sdk/client-ssm");
   await client.send(new DeleteParameterCommand({ Name: "/app/hello/tokn" }));
   client.destroy();
-  vi.setSystemTime(Date.now() + 5_000);
+  vi.setSystemTime(Date.now() + 7_000);
   expect(await ask(http)).toMatchObject({ statusCode: 200, body: { limit: 8 } });
 
   const said = lines.join("");
@@ -135,7 +135,7 @@ test("answers 503 while SSM cannot be reached, and recovers in later invocations
   output.mockRestore();
 
   vi.stubEnv("AWS_ENDPOINT_URL_SSM", "");
-  vi.setSystemTime(Date.now() + 5_000);
+  vi.setSystemTime(Date.now() + 7_000);
   expect(await ask(http)).toMatchObject({ statusCode: 200, body: { limit: 7 } });
   await stack.close();
 });
