@@ -1,4 +1,3 @@
-import { createContext } from "../../app/ctx/context.ts";
 import { run } from "../../app/ctx/run.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { assertActive } from "../../app/run/active-tenant.ts";
@@ -15,7 +14,7 @@ import {
   needsIdentity,
 } from "../../base/identity/access.ts";
 import { type HttpRequest, requestView } from "../../parts/http/message.ts";
-import type { WriteAnswer } from "../../parts/once/answer.ts";
+import { noAnswer, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
 import type { LambdaAnswer, WholeBody } from "../lambda-http/codec.ts";
 import { type Exchange, type Invocation, scopeMode } from "../lambda-http/execution-mode.ts";
@@ -150,8 +149,21 @@ function otherExchange(
       if (isolatedTo !== undefined)
         scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
       await assertActive(scope);
-      const ctx = createContext(scope, await scope.runtime.adapters.open(), {});
-      return runAdopted(middy, scope, invocation, ctx);
+      let returned: unknown;
+      const ended = await run(scope, await scope.runtime.adapters.open(), {
+        logPrefix: "once",
+        claim: undefined,
+        cause: causeOf(scope),
+        handle: async (ctx) => {
+          returned = await runAdopted(middy, scope, invocation, ctx);
+          return returned;
+        },
+        committing: (result) => {
+          returned = result; // of a handler that throws after its commit
+          return { result, answer: noAnswer };
+        },
+      });
+      return ended.kind === "done" ? ended.result : returned;
     },
     timedOut: async ({ plugin }) => plugin.timeoutEarlyResponse(),
     fail: (error, scope) => {
