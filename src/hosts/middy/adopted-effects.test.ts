@@ -8,7 +8,7 @@ import { ConflictError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { signToken } from "../../base/identity/token.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import { type AdoptedContext, requestScope } from "./middy.ts";
+import { type AdoptedContext, requestScope, writeOnce } from "./middy.ts";
 
 const scanSchema = z.object({ key: z.string() });
 
@@ -119,5 +119,89 @@ describe("an adopted handler for an event that is not HTTP", () => {
     expect(lines).toContainEqual(
       expect.objectContaining({ msg: "once.threw_after_commit", message: "too late" }),
     );
+  });
+});
+
+describe("an adopted HTTP handler that commits", () => {
+  const request = async (idempotencyKey?: string) => ({
+    version: "2.0",
+    rawPath: "/files",
+    rawQueryString: "",
+    headers: {
+      authorization: `Bearer ${await signToken(
+        { secret, tenantId: "acme", userId: "ann", roles: [] },
+        { now: () => Date.now() },
+      )}`,
+      ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+    },
+    requestContext: { http: { method: "POST", sourceIp: "127.0.0.1" }, stage: "$default" },
+    body: "{}",
+    isBase64Encoded: false,
+  });
+  const created = { statusCode: 201, headers: {}, body: "created" };
+  const cors: middy.MiddlewareObj = {
+    after: ({ response }) => {
+      response.headers["access-control-allow-origin"] = "https://app.example";
+    },
+  };
+  const allowed = { "access-control-allow-origin": "https://app.example" };
+  const committing = (ctx: Ctx) => ctx.commit(put(ctx.requestId), { ...created, headers: {} });
+
+  test("keeps what its middlewares did to the response", async () => {
+    expect(await adopted(committing, [cors])(await request())).toMatchObject({
+      ...created,
+      headers: allowed,
+    });
+  });
+
+  test("with writeOnce, a retry gets the committed response without the middlewares", async () => {
+    const call = adopted(committing, [cors, writeOnce() as middy.MiddlewareObj]);
+    const first = await call(await request("k1"));
+    const again = await call(await request("k1"));
+
+    expect(first).toMatchObject({ ...created, headers: allowed });
+    expect(again).toMatchObject({ ...created, headers: { "idempotent-replayed": "true" } });
+    expect(again).not.toMatchObject({ headers: allowed });
+  });
+
+  test.each<[string, (ctx: Ctx) => unknown, middy.MiddlewareObj]>([
+    [
+      "the handler throws afterwards, whatever a middleware answers",
+      async (ctx) => {
+        await committing(ctx);
+        throw new Error("too late");
+      },
+      { onError: () => ({ statusCode: 500 }) as never },
+    ],
+    [
+      "the handler throws afterwards, without a middleware that answers",
+      async (ctx) => {
+        await committing(ctx);
+        throw new Error("too late");
+      },
+      { after: () => {} },
+    ],
+    [
+      "a middleware leaves no valid response",
+      committing,
+      { after: () => ({ statusCode: 1 }) as never },
+    ],
+  ])("answers with the committed response if %s", async (_, existing, middleware) => {
+    expect(await adopted(existing, [middleware])(await request())).toMatchObject(created);
+    expect(lines.filter(({ level }) => level === "error")).toHaveLength(1);
+  });
+
+  test("answers with its own response if the commit fails", async () => {
+    const refused = async (ctx: Ctx) => {
+      const ConditionExpression = "attribute_exists(pk)";
+      const [item] = put("absent");
+      const items = [{ Put: { ...item?.Put, ConditionExpression } }];
+      await ctx.commit(items as ReturnType<typeof put>, created).catch(() => undefined);
+      return { statusCode: 409, headers: {} };
+    };
+    expect(await adopted(refused, [cors])(await request())).toMatchObject({
+      statusCode: 409,
+      headers: allowed,
+    });
   });
 });

@@ -78,18 +78,31 @@ class AdoptedExchange extends HttpExchange {
         ? undefined
         : await this.#claim(scope, description, { request, bytes });
     let answer: WriteAnswer | undefined;
+    let [hasTriedToCommit, hasThrown] = [false, false];
+    let left: LambdaAnswer | undefined;
     const ended = await run(scope, adapters, {
       logPrefix: "once",
       claim,
       cause: causeOf(scope),
       request: () => requestView(request, bytes),
-      handle: (ctx) => runAdopted(middy, scope, this.#invocation, ctx),
+      handle: async (ctx) => {
+        const result = await runAdopted(middy, scope, this.#invocation, ctx, () => {
+          hasThrown = true;
+        });
+        // Read here, because an invalid result counts as an error after the commit.
+        if (hasTriedToCommit && !hasThrown) left = this.read(result);
+        return result;
+      },
       answerOf: (result) => {
         answer ??= this.#doneAnswer(result, scope);
         return answer;
       },
-      committing: (result) => ({ result, answer: answerOf(readResult(result)) }),
+      committing: (result) => {
+        hasTriedToCommit = true;
+        return { result, answer: answerOf(readResult(result)) };
+      },
     });
+    if (ended.kind === "committed" && left !== undefined) return left;
     // Without a claim or a commit, the result stays as the middlewares left it.
     if (ended.kind === "done" && claim === undefined) return this.read(ended.result);
     const response = responseOf(ended);
@@ -194,16 +207,21 @@ function runAdopted(
   scope: RequestScope,
   { event, context: given }: Invocation,
   ctx: PipelineContext,
+  thrown = () => {},
 ): Promise<unknown> {
   const { signal } = ctx;
   return runMiddlewares(middy, scope, {
     event,
     context: Object.assign(given ?? {}, { keelson: ctx }), // in place, as middlewares do
     befores: takeDescription(middy.befores).befores,
-    handler:
-      signal === undefined
-        ? middy.handler
-        : (event, context) => middy.handler(event, context, { signal }),
+    handler: async (event, context, options) => {
+      try {
+        return await middy.handler(event, context, signal === undefined ? options : { signal });
+      } catch (error) {
+        thrown();
+        throw error;
+      }
+    },
   });
 }
 
