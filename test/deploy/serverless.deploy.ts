@@ -30,6 +30,7 @@ test("osls package includes the generated tables, queues and bus unchanged, next
   expect(functions.sort()).toEqual(
     ["Http", "Queue", "Schedule", "Stream", "Sweep"].map((name) => `${name}LambdaFunction`),
   );
+  expect(Resources["QueueLambdaFunction"]?.Properties).toHaveProperty("RecursiveLoop", "Allow");
 });
 
 test("the osls package fits the server and the bundle", async () => {

@@ -48,6 +48,9 @@ const each = {
 
 /** Functions with these handlers, in a template without data. */
 function functions(...handlers: readonly unknown[]): ComparedTemplate {
+  return functionsWith({ RecursiveLoop: "Allow" }, ...handlers);
+}
+function functionsWith(more: object, ...handlers: readonly unknown[]): ComparedTemplate {
   const Environment = {
     Variables: Object.fromEntries(
       ["CONFIG", "ONCE", "OUTBOX", "KITES"].map((name) => [`KEELSON_TABLE_${name}`, name]),
@@ -55,7 +58,7 @@ function functions(...handlers: readonly unknown[]): ComparedTemplate {
   };
   const entries = handlers.map((Handler, at) => [
     `Function${at}`,
-    { Type: "AWS::Lambda::Function", Properties: { Handler, Environment } },
+    { Type: "AWS::Lambda::Function", Properties: { Handler, Environment, ...more } },
   ]);
   const CodeEntry = { Type: "String", Default: "out/lambda", Description: "" } as const;
   return { Parameters: { CodeEntry }, Resources: Object.fromEntries(entries) };
@@ -185,6 +188,15 @@ describe("a template of functions", () => {
       "the table config is declared, but no function has the variable KEELSON_TABLE_CONFIG",
       "the table once is declared, but no function has the variable KEELSON_TABLE_ONCE",
     ]);
+  });
+
+  test("with a function of queues whose messages Lambda would drop is reported", () => {
+    const dropping =
+      "Function1 lets Lambda drop a message after 16 rounds through its queue; give it RecursiveLoop: Allow";
+    for (const more of [{}, { RecursiveLoop: "Terminate" }])
+      expect(mistakes(server, functionsWith(more, ...handlersOf(own)))).toEqual([dropping]);
+    const plain = serverInternals(buildServer({ features: [] }));
+    expect(mistakes(plain, functionsWith({}, "lambda.http", "lambda.queue"))).toEqual([]);
   });
 
   test("with a function that the entry lacks or exports as another one is reported with both names", () => {

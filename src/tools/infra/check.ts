@@ -14,6 +14,7 @@ import {
 } from "./check-fronts.ts";
 import { messageIds, receivedRuleId, tableId, tableParts, tableType } from "./data-parts.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";
+import { allowsLoops } from "./function-part.ts";
 import { exportName, functionsOf } from "./functions.ts";
 import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
@@ -93,11 +94,11 @@ type TemplateFunction = ReturnType<typeof functionsIn>[number];
 function functionsIn(template: ComparedTemplate) {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     if (Type === webRevisionType) return [webFunction(id, Properties)];
-    const { Handler, Environment } = resolved(Properties, template);
+    const { Handler, Environment, RecursiveLoop } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
     const { Variables = {} }: { Variables?: object } = Object(Environment);
     return Type === "AWS::Lambda::Function" && name !== ""
-      ? [{ id, module, name, variables: Object.keys(Variables) }]
+      ? [{ id, module, name, variables: Object.keys(Variables), RecursiveLoop }]
       : [];
   });
 }
@@ -105,15 +106,21 @@ function functionsIn(template: ComparedTemplate) {
 /** It answers requests in place of the function `http`, but a module does not export it. */
 function webFunction(id: string, { ServiceConfig }: Members) {
   const { EnvironmentVariables = {} }: { EnvironmentVariables?: object } = Object(ServiceConfig);
-  return { id, module: "", name: "http", variables: Object.keys(EnvironmentVariables) };
+  const variables = Object.keys(EnvironmentVariables);
+  return { id, module: "", name: "http", variables, RecursiveLoop: undefined };
 }
 
 function functionMistakes(server: DeclaredServer, needs: Needs, functions: TemplateFunction[]) {
   const names = new Set(functions.map(({ name }) => name));
   const shape = handlerMarks(server).some(([name]) => names.has(name)) ? "each" : "one";
-  const missing = functionsOf(server, needs, shape).filter(({ name }) => !names.has(name));
+  const needed = functionsOf(server, needs, shape);
+  const missing = needed.filter(({ name }) => !names.has(name));
   const told = new Set(functions.flatMap(({ variables }) => variables));
   const untold = needs.tables.filter(({ variable }) => !told.has(variable));
+  const ofQueues = new Set(needed.flatMap((one) => (one.calledBy === "queues" ? one.name : [])));
+  const stopped = functions.filter(
+    ({ name, RecursiveLoop }) => ofQueues.has(name) && RecursiveLoop !== allowsLoops,
+  );
   return [
     ...missing.map(
       ({ name }) => `the server needs a function ${name}, which is missing in the template`,
@@ -121,6 +128,10 @@ function functionMistakes(server: DeclaredServer, needs: Needs, functions: Templ
     ...untold.map(
       ({ name, variable }) =>
         `the table ${name} is declared, but no function has the variable ${variable}`,
+    ),
+    ...stopped.map(
+      ({ id }) =>
+        `${id} lets Lambda drop a message after 16 rounds through its queue; give it RecursiveLoop: ${allowsLoops}`,
     ),
   ];
 }

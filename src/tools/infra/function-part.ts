@@ -67,6 +67,9 @@ export function functionParts(
   ];
 }
 
+/** The `RecursiveLoop` of a function that sends messages to the queues that call it. */
+export const allowsLoops = "Allow";
+
 const code: Values = { S3Bucket: ref("CodeBucket"), S3Key: ref("CodeKey") };
 
 /** A function that Lambda invokes for each event; `more` adds to its properties. */
@@ -87,6 +90,8 @@ export function eventFunction(more: Values = {}): FunctionKind {
         Environment: { Variables },
         ReservedConcurrentExecutions:
           calledBy === "requests" ? when("HasHttpConcurrency", ref("HttpConcurrency")) : undefined,
+        // Lambda would drop a message that waits, or a chain of jobs, after 16 rounds.
+        RecursiveLoop: calledBy === "queues" ? allowsLoops : undefined,
       };
       return [
         // Without its log group, the first invocation could not write logs.

@@ -100,6 +100,16 @@ describe("a function", () => {
     expect(templateText(jwks)).not.toContain("AuthSecret");
   });
 
+  test("may send messages to the queues that call it without end, only if queues call it", () => {
+    for (const template of [all, each, functions]) {
+      const loops = idsOf(template, "AWS::Lambda::Function").flatMap((id) => {
+        const { RecursiveLoop } = properties(template, id);
+        return RecursiveLoop === undefined ? [] : [[id, RecursiveLoop]];
+      });
+      expect(loops).toEqual([["QueueLambdaFunction", "Allow"]]);
+    }
+  });
+
   test("is called by its queue, stream or schedule", () => {
     expect(properties(all, "QueueEventSourceMappingSQSJobQueue")).toMatchObject({
       EventSourceArn: arn("JobQueue"),
