@@ -1,14 +1,23 @@
-import { itemTexts, mediaTypes, type Watch } from "../../parts/http/event-stream.ts";
+import { type EarlyEnd, itemTexts, mediaTypes } from "../../parts/http/event-stream.ts";
 import { type Reply, reply } from "../../parts/http/reply.ts";
 import { isReply } from "../../parts/http/response.ts";
 import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**
- * Returns the reply that sends the items of a checked result as encoded lines. Any other result,
- * such as a reply without a body, stays unchanged.
+ * Gives the run of a stream its own signal, which also aborts when the stream ends before its source.
+ * Returns a function that turns the checked result into a reply with its items as encoded lines. Any
+ * other result, such as a reply without a body, stays unchanged.
  */
-export function streamedReply(form: StreamForm, result: unknown, scope: RequestScope): unknown {
+export function runStream(form: StreamForm, scope: RequestScope): (result: unknown) => unknown {
+  const ended = new AbortController();
+  const { signal } = scope;
+  scope.runSignal = signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]);
+  const end: EarlyEnd = { watch: endOf(scope), abort: () => ended.abort() };
+  return (result) => streamedReply(form, result, end);
+}
+
+function streamedReply(form: StreamForm, result: unknown, end: EarlyEnd): unknown {
   const { body, ...options }: Partial<Reply<unknown>> = isReply(result) ? result : { body: result };
   if (!isIterable(body)) return result;
   const headers = {
@@ -16,7 +25,7 @@ export function streamedReply(form: StreamForm, result: unknown, scope: RequestS
     ...options.headers,
     "content-type": mediaTypes[form.kind],
   };
-  return reply(itemTexts(form, body, endOf(scope)), { ...options, headers });
+  return reply(itemTexts(form, body, end), { ...options, headers });
 }
 
 export function isIterable(body: unknown): body is AsyncIterable<unknown> {
@@ -27,7 +36,7 @@ export function isIterable(body: unknown): body is AsyncIterable<unknown> {
 const endEarlyMs = 1_000;
 
 /** Ends a stream when the process drains, or its time is nearly over. */
-function endOf({ runtime, deadlineMs }: RequestScope): Watch {
+function endOf({ runtime, deadlineMs }: RequestScope): EarlyEnd["watch"] {
   return (end) => {
     const { draining } = runtime.lifecycle;
     if (draining.aborted) end();

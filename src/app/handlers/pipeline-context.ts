@@ -195,7 +195,8 @@ export interface ReadContext<Caller extends User = User> extends ReadMembers {
   /**
    * In a container, aborts when the client disconnects, and near the end of the drain. In Lambda, it
    * aborts when the function's time runs out and, with `stream: true`, when the client disconnects.
-   * It may be absent, so write `ctx.signal?.throwIfAborted()` (specification 4.5).
+   * With `output: sse(…)` or `jsonLines(…)`, it also aborts when keelson ends the stream. It may be
+   * absent, so write `ctx.signal?.throwIfAborted()` (specification 4.5).
    */
   readonly signal?: AbortSignal;
   /** The HTTP request, read-only. Absent in runs outside of HTTP. */

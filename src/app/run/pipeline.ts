@@ -30,7 +30,7 @@ import { begun } from "../../parts/http/stream.ts";
 import { readResponse } from "../../parts/http/web-response.ts";
 import { checkOutput } from "../ctx/check-output.ts";
 import { createContext } from "../ctx/context.ts";
-import { streamedReply } from "../ctx/stream-result.ts";
+import { runStream } from "../ctx/stream-result.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInScope } from "../runtime/scope.ts";
@@ -151,12 +151,13 @@ export async function answer<HostResponse>(
     noteStatus(scope, declaration, response);
     return shape(response);
   }
+  const { stream: items } = declaration;
+  const streaming = items === undefined ? undefined : runStream(items, scope);
   const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
   const result = await (declaration.output === undefined
     ? returned
     : checkOutput(declaration, returned, scope));
-  const { stream: items } = declaration;
-  const streamed = items === undefined ? result : streamedReply(items, result, scope);
+  const streamed = streaming === undefined ? result : streaming(result);
   const given = isWebResponse(streamed) ? await readResponse(streamed, "query") : streamed;
   const development = runtime.environment === "development";
   const { status } = declaration;

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { allOf } from "../../../test/support/all-of.ts";
 import { waitFor } from "../../../test/support/wait-for.ts";
-import { eventText, itemTexts, mapped, type Watch } from "./event-stream.ts";
+import { type EarlyEnd, eventText, itemTexts, mapped } from "./event-stream.ts";
 
-const ignored: Watch = () => () => undefined;
+const ignored: EarlyEnd = { watch: () => () => undefined, abort: () => undefined };
 const sse = { kind: "sse", heartbeatMs: 600_000 } as const;
 const lines = { kind: "jsonLines", heartbeatMs: Number.POSITIVE_INFINITY } as const;
 
@@ -76,10 +76,11 @@ test("JSON lines are values on lines of their own", async () => {
 });
 
 test("events come in order, and the end of the source ends the stream and the watch", async () => {
-  const unwatch = vi.fn();
-  const texts = itemTexts(sse, of({ data: 1 }, { data: 2 }), () => unwatch);
+  const [unwatch, abort] = [vi.fn(), vi.fn()];
+  const texts = itemTexts(sse, of({ data: 1 }, { data: 2 }), { watch: () => unwatch, abort });
   expect(await all(texts)).toEqual(["data: 1\n\n", "data: 2\n\n"]);
   expect(unwatch).toHaveBeenCalledTimes(1);
+  expect(abort).not.toHaveBeenCalled();
 });
 
 test("without an event, the stream soon opens with a comment, and then sends one per heartbeat", async () => {
@@ -100,10 +101,12 @@ test("when it has to end, it sends a retry, closes its source and is over", asyn
   const source = pushed();
   let end: () => void = () => undefined;
   const unwatch = vi.fn();
-  const reader = itemTexts(sse, source, (given) => {
+  const abort = vi.fn(() => expect(source.isClosed).toBe(false));
+  const watch: EarlyEnd["watch"] = (given) => {
     end = given;
     return unwatch;
-  })[Symbol.asyncIterator]();
+  };
+  const reader = itemTexts(sse, source, { watch, abort })[Symbol.asyncIterator]();
   const first = reader.next();
   source.push({ data: 1 });
   expect(await first).toMatchObject({ value: "data: 1\n\n" });
@@ -113,8 +116,25 @@ test("when it has to end, it sends a retry, closes its source and is over", asyn
   expect(value).toMatch(/^retry: [123]\d{3}\n\n$/);
   expect(await reader.next()).toEqual({ done: true, value: undefined });
   expect(source.isClosed).toBe(true);
-  expect(unwatch).toHaveBeenCalledTimes(1);
+  expect([unwatch.mock.calls.length, abort.mock.calls.length]).toEqual([1, 1]);
 });
+
+test.each([sse, lines])(
+  "a reader that leaves a stream of $kind ends its wait, and aborts its run",
+  async (form) => {
+    const source = pushed();
+    const abort = vi.fn(() => expect(source.isClosed).toBe(false));
+    const reader = itemTexts(form, source, { ...ignored, abort })[Symbol.asyncIterator]();
+    const first = reader.next();
+    source.push({ data: 0 });
+    await first;
+    const waiting = reader.next(); // for as long as a heartbeat
+    await reader.return?.();
+    expect([source.isClosed, abort.mock.calls.length]).toEqual([true, 1]);
+    source.push({ data: 1 }); // JSON lines wait for their source
+    expect((await waiting).done).toBe(form === sse);
+  },
+);
 
 test("an event that cannot be sent, or an error of the source, ends the stream with an error", async () => {
   const source = pushed();

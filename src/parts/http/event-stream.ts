@@ -6,28 +6,38 @@ export const mediaTypes: Readonly<Record<StreamForm["kind"], string>> = Object.f
   jsonLines: "application/jsonl",
 });
 
-/** Calls back when a stream of events has to end. Returns a function that stops watching. */
-export type Watch = (end: () => void) => () => void;
+/** End of a stream before the end of its source. */
+export interface EarlyEnd {
+  /** Calls back when a stream of events has to end. Returns a function that stops watching. */
+  watch(end: () => void): () => void;
+  /** Called before the source is closed, because a generator that waits closes only afterwards. */
+  abort(): void;
+}
 
 /** Returns items as encoded chunks, one each, at the pace of the reader. */
 export function itemTexts(
   { kind, heartbeatMs }: Pick<StreamForm, "kind" | "heartbeatMs">,
   items: AsyncIterable<unknown>,
-  watch: Watch,
+  { watch, abort }: EarlyEnd,
 ): AsyncIterable<string> {
-  if (kind === "jsonLines") return mapped(items, (item) => `${jsonText(item)}\n`);
-  return eventTexts(mapped(items, eventText), heartbeatMs, watch);
+  return kind === "jsonLines"
+    ? mapped(items, (item) => `${jsonText(item)}\n`, abort)
+    : eventTexts(mapped(items, eventText, abort), heartbeatMs, watch);
 }
 
 /** Applies a function to each item. An error closes the source. */
 export function mapped<Item, Result>(
   items: AsyncIterable<Item>,
   map: (item: Item) => Result | Promise<Result>,
+  abort?: EarlyEnd["abort"],
 ): AsyncIterable<Result> {
   return {
     [Symbol.asyncIterator]: () => {
       const source = items[Symbol.asyncIterator]();
-      const close = async () => void (await source.return?.());
+      const close = async () => {
+        abort?.();
+        await source.return?.();
+      };
       return {
         next: async () => {
           const { done, value } = await source.next();
@@ -89,7 +99,7 @@ const [retryMs, spreadMs] = [1_000, 2_000];
 function eventTexts(
   events: AsyncIterable<string>,
   heartbeatMs: number,
-  watch: Watch,
+  watch: EarlyEnd["watch"],
 ): AsyncIterable<string> {
   return {
     [Symbol.asyncIterator]: () => {
@@ -114,9 +124,13 @@ function eventTexts(
         isEnding = true;
         wake();
       });
-      const close = () => {
+      const end = () => {
         isOver = true;
         unwatch();
+      };
+      const close = () => {
+        end();
+        wake();
         void source.return?.().catch(() => undefined);
       };
       const take = (given: Arrived) => {
@@ -125,7 +139,7 @@ function eventTexts(
           close();
           throw given.error;
         }
-        if (given.item.done === true) close();
+        if (given.item.done === true) end();
         return given.item;
       };
       return {
@@ -136,6 +150,7 @@ function eventTexts(
             await awoken(waitMs, (given) => {
               wake = given;
             });
+          if (isOver) return finished;
           waitMs = heartbeatMs;
           if (isEnding) {
             close();
