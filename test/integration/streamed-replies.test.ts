@@ -253,10 +253,12 @@ test.each<[string, () => unknown, string]>([
 });
 
 test("a client that disconnects before the first chunk releases the source too", async () => {
-  for (const source of [
-    long,
-    () => new ReadableStream({ cancel: () => void ended.push("stream") }),
-  ]) {
+  const held = () => new ReadableStream({ cancel: () => void ended.push("stream") });
+  for (const [path, source] of [
+    ["/rows", long],
+    ["/rows", held],
+    ["/bare", () => new Response(held())],
+  ] as const) {
     ended = [];
     let isAsked = false;
     make = () => {
@@ -264,9 +266,7 @@ test("a client that disconnects before the first chunk releases the source too",
       return source();
     };
     const client = new AbortController();
-    const answer = app
-      .fetch("/rows", { signal: client.signal })
-      .catch((error: Error) => error.name);
+    const answer = app.fetch(path, { signal: client.signal }).catch((error: Error) => error.name);
     await waitFor(() => expect(isAsked).toBe(true));
     client.abort();
 

@@ -158,7 +158,9 @@ export async function answer<HostResponse>(
     ? returned
     : checkOutput(declaration, returned, scope));
   const streamed = streaming === undefined ? result : streaming(result);
-  const given = isWebResponse(streamed) ? await readResponse(streamed, "query") : streamed;
+  const given = isWebResponse(streamed)
+    ? await readResponse(streamed, "query", { signal: scope.signal })
+    : streamed;
   const development = runtime.environment === "development";
   const { status } = declaration;
   const response = toResponse(given, { kind: "query", head, development, status });

@@ -10,16 +10,7 @@ export async function begun(
   signal: AbortSignal | undefined,
 ): Promise<ReadableStream<Uint8Array>> {
   const reader = stream.getReader();
-  const next = async () => {
-    const { done, value } = await reader.read();
-    if (done) return undefined;
-    try {
-      return chunkOf(value);
-    } catch (error) {
-      reader.cancel(error).catch(() => undefined);
-      throw error;
-    }
-  };
+  const next = () => bytesIn(reader, reader.read(), chunkOf);
   let first = await whileWanted(reader, signal, next);
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -30,6 +21,22 @@ export async function begun(
     },
     cancel: (reason) => reader.cancel(reason),
   });
+}
+
+/** Returns a read chunk in bytes, `undefined` at the end. An error of `bytesOf` cancels the reader. */
+export async function bytesIn(
+  reader: ReadableStreamDefaultReader<unknown>,
+  reading: ReturnType<typeof reader.read>,
+  bytesOf: (chunk: unknown) => Uint8Array,
+): Promise<Uint8Array | undefined> {
+  const { done, value } = await reading;
+  if (done) return undefined;
+  try {
+    return bytesOf(value);
+  } catch (error) {
+    reader.cancel(error).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Cancels the reader as soon as the signal aborts. @throws the reason of `signal`. */

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import {
   inUtf8,
   parsedBody,
@@ -118,6 +118,38 @@ test("reads a query's body if it is already complete, and streams any other", as
   expect(body).toBeInstanceOf(ReadableStream);
   expect(await new Response(body as ReadableStream).text()).toBe("abc");
 });
+
+test("a query's stream whose first chunk has not come is cancelled when the signal aborts", async () => {
+  const client = new AbortController();
+  const cancel = vi.fn();
+  const held = () => new Response(new ReadableStream({ cancel }));
+  const reading = readResponse(held(), "query", { signal: client.signal });
+  const gone = new Error("gone");
+  client.abort(gone);
+  expect(await reading).toEqual(new UnreadableResponse(gone));
+  const late = await readResponse(held(), "query", { signal: client.signal });
+  expect(late).toEqual(new UnreadableResponse(gone));
+  expect(cancel.mock.calls).toEqual([[gone], [gone]]);
+});
+
+test.each([0, 1])(
+  "a chunk of a query's stream that is not bytes cancels it (after %i others)",
+  async (before) => {
+    const cancel = vi.fn();
+    const chunks = [...Array(before).fill(Buffer.from("a")), "text"];
+    const pull = (controller: ReadableStreamDefaultController<unknown>) =>
+      controller.enqueue(chunks.shift());
+    // Safe: a handler may stream anything.
+    const stream = new ReadableStream({ pull, cancel }) as ReadableStream<Uint8Array>;
+    const given = await readResponse(new Response(stream), "query");
+    if (given instanceof ReadResponse)
+      await expect(new Response(given.body as ReadableStream).text()).rejects.toThrow(
+        "type string",
+      );
+    expect(given instanceof UnreadableResponse).toBe(before === 0);
+    expect(cancel.mock.calls).toEqual([[expect.objectContaining({ name: "TypeError" })]]);
+  },
+);
 
 test("propagates errors and cancellation of a query's stream", async () => {
   const failing = new Response(streamOf(Buffer.from("a"), "text"));

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply.ts";
-import { whileWanted } from "./stream.ts";
+import { bytesIn, whileWanted } from "./stream.ts";
 
 /** Web `Response` of a handler, as plain values. Only a query's body can be a stream. */
 export class ReadResponse {
@@ -69,7 +69,7 @@ export async function readResponse(
     const isNeeded = kind === "write" || (needsJson && json.test(headers["content-type"]));
     const body = isNeeded
       ? await wholeBody(response.body, kind === "write" ? undefined : signal)
-      : await begunBody(response.body);
+      : await begunBody(response.body, signal);
     const whole = body instanceof Uint8Array ? textOr(body, headers["content-type"]) : body;
     return new ReadResponse({ ...facts, body: whole });
   } catch (error) {
@@ -91,22 +91,27 @@ type Body = ReadableStream<Uint8Array>;
 
 /**
  * Returns the bytes of a body that ends after one chunk in the same event loop turn, such as a
- * string or bytes, otherwise a stream.
+ * string or bytes, otherwise a stream. @throws `signal`'s reason before the first chunk.
  */
-async function begunBody(stream: Body): Promise<Uint8Array | Body> {
+async function begunBody(
+  stream: Body,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array | Body> {
   const reader = stream.getReader();
-  const first = await reader.read();
-  if (first.done) return new Uint8Array(0);
+  const chunk = (reading = reader.read()) => bytesIn(reader, reading, bytesOf);
+  let first = await whileWanted(reader, signal, chunk);
+  if (first === undefined) return new Uint8Array(0);
   const second = reader.read();
   const next = await Promise.race([second, nextTurn()]);
-  if (next?.done === true) return bytesOf(first.value);
+  if (next?.done === true) return first;
   second.catch(() => undefined); // handled: `pull` awaits the same promise
-  const begun = [Promise.resolve(first), second];
+  const begun = [second];
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await (begun.shift() ?? reader.read());
-      if (done) controller.close();
-      else controller.enqueue(bytesOf(value));
+      const bytes = first ?? (await chunk(begun.shift()));
+      first = undefined;
+      if (bytes === undefined) controller.close();
+      else controller.enqueue(bytes);
     },
     cancel: (reason) => reader.cancel(reason),
   });
