@@ -1,4 +1,5 @@
 import type { ALBEvent, ALBResult } from "aws-lambda";
+import { forwardedAddress } from "../../parts/http/forwarded-address.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import { bodyReader } from "./api-gateway.ts";
 import type { EventScope, HttpEvent, LambdaAnswer, UnreadEvent } from "./codec.ts";
@@ -58,7 +59,7 @@ export class LoadBalancer implements HttpEvent<LoadBalancerResult> {
       ),
       headers,
       // The load balancer writes the last entry; the client can forge all others.
-      ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
+      ip: forwardedAddress(headers["x-forwarded-for"], 1),
       signal,
       deadlineMs,
       assertFits: undefined,

@@ -189,6 +189,17 @@ test.for(names)(
   },
 );
 
+test.for([
+  ["198.51.100.1, 203.0.113.9:50123", address],
+  ["[2001:db8::1]:50123", "2001:db8::1"],
+  ["203.0.113.9, ", undefined],
+  ["203.0.113.9, unknown", undefined],
+])("a load balancer's X-Forwarded-For %j gives the address %j", async ([forwarded = "", ip]) => {
+  const event = eventOf("load balancer", { path: "/request" });
+  const headers = { ...event.headers, "x-forwarded-for": forwarded };
+  expect(json(await handle(build(), { ...event, headers })).ip).toBe(ip);
+});
+
 test.for(names)("%s: reads a text or base64 body, and answers 413 over the limit", async (name) => {
   const post = { method: "POST", path: "/items", headers: jsonType };
   const server = build({ limits: { bodyBytes: 20 } });
