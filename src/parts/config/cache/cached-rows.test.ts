@@ -173,6 +173,21 @@ describe("a cache miss", () => {
     expect(calls).toHaveLength(2);
   });
 
+  test("asks for a page once, even if it is invalidated or the clock steps before the call", async () => {
+    const { cached, calls, put, read, state } = start();
+    put(tenantPartition("acme"), limit, 7);
+    const reads = [read(limit)];
+    cached.invalidate(tenantPartition("acme"), limit);
+    reads.push(read(limit));
+    state.now += 60_000;
+    reads.push(read(limit));
+    state.now -= 120_000;
+    reads.push(read(limit));
+
+    expect(await Promise.all(reads)).toEqual([7, 7, 7, 7]);
+    expect(calls.map(({ addresses }) => addresses.length)).toEqual([6]);
+  });
+
   test("reads at most 100 rows per call, and a larger feature in a call of its own", async () => {
     const keys = Array.from({ length: 60 }, (_, index) => `big:config:k${index}`);
     const declared = keys.map((id) => ({

@@ -42,6 +42,11 @@ export function createFlights(
     const known = inTheAir(page, nowMs);
     if (known !== undefined) return known;
     if (isPaused(page, nowMs)) return undefined;
+    if (boarding?.pages.includes(page)) {
+      // The page lost its flight, which is not launched: another one is not needed.
+      page.flight = boarding;
+      return boarding;
+    }
     const taken = boarding?.addresses.length ?? 0;
     if (boarding === undefined || (taken > 0 && taken + page.keys.length > rowsPerFlight)) {
       const flight = prepare(nowMs);
