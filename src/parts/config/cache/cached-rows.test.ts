@@ -582,6 +582,22 @@ describe("a write by this process", () => {
     expect(await read(limit)).toBe(3);
   });
 
+  test("of an older version replaces a row written before it, whose tenant was erased since", async () => {
+    const { cached, put, read, state } = start();
+    const at = (seconds: number) => ({ updatedAt: new Date(seconds * 1000).toISOString() });
+    put(tenantPartition("acme"), limit, 5, 5, at(100));
+    await read(limit);
+    state.now += 1_999;
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 4, version: 4, ...at(200) });
+    expect(await read(limit)).toBe(5);
+    state.now += 1;
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 4, version: 4, ...at(99) });
+    expect(await read(limit)).toBe(5);
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 2, version: 2, ...at(200) });
+
+    expect(await read(limit)).toBe(2);
+  });
+
   test("replaces a row that was written by hand with a version that JavaScript cannot hold", async () => {
     const { cached, put, read } = start();
     const large = (2n ** 60n) as unknown as number; // safe: as DynamoDB's client reads it
@@ -644,6 +660,33 @@ describe("an answer from the store", () => {
   test("never replaces a row or a tombstone with a lower version", async () => {
     expect(await again({}, { value: "older", version: 4 }, 30_000)).toBe("known");
     expect(await again({ deleted: true }, { value: "older", version: 4 }, 30_000)).toBe("known");
+  });
+
+  test("with a lower version replaces a row or a tombstone that was written before it, after the replica lag", async () => {
+    const [early, late] = ["2026-11-02T09:30:00.000Z", "2026-11-02T09:30:00.001Z"] as const;
+    const first = (updatedAt?: string) => ({
+      value: "first",
+      version: 1,
+      ...(updatedAt === undefined ? {} : { updatedAt }),
+    });
+    const known = { updatedAt: early };
+    expect(await again(known, first(late), 30_000)).toBe("first");
+    expect(await again({ ...known, deleted: true }, first(late), 30_000)).toBe("first");
+    expect(await again({ updatedAt: late }, first(early), 30_000)).toBe("known");
+    expect(await again(known, first(early), 30_000)).toBe("known");
+    expect(await again(known, first(), 30_000)).toBe("known");
+    expect(await again({}, first(late), 30_000)).toBe("known");
+    expect(await again({ updatedAt: "yesterday" }, first(late), 30_000)).toBe("known");
+  });
+
+  test("with a lower version and a later time may be a replica's old row, as long as it may lag", async () => {
+    const { cached, put, read, state } = start({ ttlMs: 100, maxStaleMs: 100 });
+    const [early, late] = ["2026-11-02T09:30:00.000Z", "2026-11-02T09:30:05.000Z"] as const;
+    put(tenantPartition("acme"), limit, 4, 4, { updatedAt: late }); // by a clock that is ahead
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 5, version: 5, updatedAt: early });
+    state.now += 1_999;
+
+    expect(await read(limit)).toBe(5);
   });
 
   test("with the same or a higher version replaces the row", async () => {

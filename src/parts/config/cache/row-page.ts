@@ -103,15 +103,16 @@ export function land(
 }
 
 /**
- * | known row                        | fetched row            | replaces            |
- * |----------------------------------|------------------------|---------------------|
- * | written here during the fetch    | any                    | no                  |
- * | none                             | any                    | yes                 |
- * | any                              | same or higher version | yes                 |
- * | first seen within replica lag    | lower version, or none | no                  |
- * | seen earlier                     | none                   | yes                 |
- * | seen earlier, expired            | lower version          | yes: it was deleted |
- * | seen earlier, valid or tombstone | lower version          | no                  |
+ * | known row                        | fetched row               | replaces            |
+ * |----------------------------------|---------------------------|---------------------|
+ * | written here during the fetch    | any                       | no                  |
+ * | none                             | any                       | yes                 |
+ * | any                              | same or higher version    | yes                 |
+ * | first seen within replica lag    | lower version, or none    | no                  |
+ * | seen earlier                     | none                      | yes                 |
+ * | seen earlier, expired            | lower version             | yes: it was deleted |
+ * | seen earlier, valid or tombstone | lower version, later time | yes: it was erased  |
+ * | seen earlier, valid or tombstone | lower version             | no                  |
  */
 function supersedes(
   row: ConfigRow | undefined,
@@ -123,12 +124,20 @@ function supersedes(
   if (known.row === undefined) return true;
   if (row !== undefined && !isOlder(row, known.row)) return true;
   if (known.sinceMs + replicaLagMs > flight.askedMs) return false;
-  return row === undefined || isExpired(known.row, nowMs);
+  return row === undefined || isExpired(known.row, nowMs) || isLater(row, known.row);
 }
 
 /** No row is older than one that something else has written without a valid version. */
 function isOlder(row: ConfigRow, known: ConfigRow): boolean {
   return Number.isSafeInteger(known.version) && row.version < known.version;
+}
+
+/**
+ * An erased tenant whose ID is in use again has new versions. A row restored from a backup has an
+ * earlier time; a row written by hand may have none, and is then never later.
+ */
+function isLater(row: ConfigRow, known: ConfigRow): boolean {
+  return Date.parse(String(row.updatedAt)) > Date.parse(String(known.updatedAt));
 }
 
 function isExpired(row: ConfigRow, nowMs: number): boolean {
@@ -142,9 +151,11 @@ export function note(
   nowMs: number,
   isUnchecked: boolean,
 ): void {
-  const known = page.rows.get(key)?.row;
-  const isLate = known !== undefined && isOlder(row, known) && !isExpired(known, nowMs);
-  if (isLate && !isUnchecked) return;
+  const known = page.rows.get(key);
+  if (!isUnchecked && known?.row !== undefined && isOlder(row, known.row)) {
+    const mayBeErased = known.sinceMs + replicaLagMs <= nowMs;
+    if (!isExpired(known.row, nowMs) && !(mayBeErased && isLater(row, known.row))) return;
+  }
   page.rows.set(key, { row, sinceMs: nowMs, overtook: page.flight });
   page.stamp += 1;
 }
