@@ -54,7 +54,8 @@ function onKey(
 /** Rejects a value that is not in the body, because proxies log URLs. */
 function assertInBody({ request }: PipelineContext): void {
   const { rawBody } = request as RequestView; // safe: only routes call these handlers
-  const body: unknown = rawBody.length === 0 ? {} : JSON.parse(Buffer.from(rawBody).toString());
+  // A decoder drops a byte order mark, as the parser of the input did.
+  const body: unknown = rawBody.length === 0 ? {} : JSON.parse(new TextDecoder().decode(rawBody));
   if (typeof body === "object" && body !== null && Object.hasOwn(body, "value")) return;
   throw new ValidationError([{ field: "value", error: "has to be in the body" }]);
 }

@@ -569,6 +569,19 @@ test("a computed key that fails is shown with its other levels and listed with t
   );
 });
 
+test("a body may begin with a byte order mark", async () => {
+  const { admin } = tenant("windows");
+  const body = `\uFEFF${JSON.stringify({ value: 20 })}`;
+  const response = await app.fetch(path("size"), {
+    method: "PUT",
+    as: admin,
+    headers: { "content-type": "application/json" },
+    body: new TextEncoder().encode(body),
+  });
+
+  expect([response.status, await response.json()]).toMatchObject([200, { value: 20 }]);
+});
+
 test("a secret is sealed and never shown, and an unsealed row is ignored", async () => {
   const { admin } = tenant("secretive");
   const secret = "hunter2-hunter2";
