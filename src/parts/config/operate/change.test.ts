@@ -383,6 +383,24 @@ test("explains a row without metadata and a computed function that throws a non-
   });
 });
 
+test("a computed value that JSON does not have is explained as valid JSON", async () => {
+  const { store } = memory();
+  const cyclic: Record<string, unknown> = {};
+  cyclic["self"] = cyclic;
+  const explained = async (value: unknown) => {
+    const odd = createTenantConfig("number", { computed: () => value as number }); // as nobody checks it
+    const { levels } = await explainKey(context(admin, store), handle(odd));
+    return JSON.parse(JSON.stringify(levels)).find(
+      ({ source }: { source: string }) => source === "computed",
+    );
+  };
+  const note: unknown = expect.stringContaining("is not a finite number");
+  const level = { source: "computed", isSet: true, active: false, note };
+  expect(await explained(2n ** 60n)).toEqual({ ...level, value: 2 ** 60 });
+  expect(await explained(cyclic)).toEqual(level);
+  expect(await explained(() => 5)).toEqual(level);
+});
+
 test("a row that was written by hand, with any number, is explained as valid JSON", async () => {
   const { rows, store } = memory();
   const ctx = context(admin, store);

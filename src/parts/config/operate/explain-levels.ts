@@ -144,7 +144,7 @@ async function computedCandidate(
     const value = await session.computed.read(id, undefined, (node) =>
       definition.computed?.(session.contextFor(node)),
     );
-    return candidate({ source, isSet: value !== undefined, value }, (note) =>
+    return candidate({ source, isSet: value !== undefined, value: shownValue(value) }, (note) =>
       suppliedByComputed(definition, value, note),
     );
   } catch (error) {
@@ -189,6 +189,15 @@ function plain<Found>(found: Found): Found {
     typeof value === "bigint" ? Number(value) : value,
   );
   return JSON.parse(text) as Found; // safe: it is shown as JSON
+}
+
+/** Absent if JSON cannot show it: a computed function may return anything. */
+function shownValue(value: unknown): unknown {
+  try {
+    return plain(value);
+  } catch {
+    return undefined;
+  }
 }
 
 function isoTime(row: ConfigRow): string {
