@@ -13,7 +13,7 @@ export const bundleDirectory = join(root, "infra/dist");
 const budgets = {
   "read at start, without SDK and zod": 90_800,
   "read at start": 369_300,
-  "all of it": 1_376_500,
+  "all of it": 1_377_500,
 };
 
 /** Code that belongs neither to the sample nor to keelson. */
