@@ -426,6 +426,30 @@ test("middlewares see the stream, and may replace it", async () => {
   expect(seen.map((one) => typeof one)).toEqual(["object", "object", "string", "string"]);
 });
 
+test.each<[string, number, (request: { response: unknown }) => unknown]>([
+  [
+    "throws",
+    500,
+    () => {
+      throw new Error("after the handler");
+    },
+  ],
+  ["takes too long", 504, () => new Promise(() => {})],
+  [
+    "answers otherwise",
+    200,
+    (request) => {
+      request.response = { statusCode: 200, body: "other" };
+    },
+  ],
+])("a stream is cancelled if a middleware %s", async (_what, statusCode, after) => {
+  const context = { getRemainingTimeInMillis: () => 3_000 };
+  const handler = streaming().use({ after: (request) => after(request) as Promise<void> });
+  const { prelude, isWhole } = await respond("/silent", { handler, context });
+  expect([prelude, isWhole]).toEqual([expect.objectContaining({ statusCode }), true]);
+  await waitFor(() => expect(cancelled).toHaveLength(1));
+});
+
 test("a middleware may answer with a Node stream", async () => {
   const { Readable } = await import("node:stream");
   const handler = streaming().use({

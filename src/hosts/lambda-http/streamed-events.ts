@@ -48,6 +48,8 @@ class WholeExchange extends RoutedExchange {
 class StreamedExchange extends RoutedExchange {
   readonly #writer: ResponseWriter;
   #abort: (reason: unknown) => void = () => undefined;
+  /** Body of the handler's response. The middlewares may send another. */
+  #content: LambdaAnswer["content"] = undefined;
   /** Response that has started. No other response can replace it. */
   #begun: LambdaAnswer | undefined = undefined;
   #isWhole = false;
@@ -81,6 +83,9 @@ class StreamedExchange extends RoutedExchange {
     if (this.#begun === undefined && !this.#writer.hasLeft)
       await this.#send(answer, scope).catch((error: unknown) => this.fail(error, scope));
     if (!this.#isWhole) this.#writer.destroy();
+    const content = this.#content;
+    if (content !== undefined && content !== answer.content && "cancel" in content)
+      content.cancel().catch(() => undefined); // fails if a middleware has locked it
     scope.runtime.observer?.ended(scope, {
       kind: "request",
       method: this.http.method,
@@ -103,6 +108,7 @@ class StreamedExchange extends RoutedExchange {
     http: AnyHttpEvent,
   ): LambdaHttpResult {
     const { content } = answer;
+    this.#content = content;
     const result = super.within(answer, scope, http);
     return content === undefined ? result : Object.assign(result, { body: content });
   }
