@@ -13,6 +13,7 @@ import {
   describeRule,
   needsIdentity,
 } from "../../base/identity/access.ts";
+import { preflight } from "../../parts/http/cors.ts";
 import { type HttpRequest, requestView } from "../../parts/http/message.ts";
 import { noAnswer, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
@@ -48,6 +49,9 @@ export function adoptedMode(runtime: Runtime, options: RequestScopeOptions): Mod
   });
 }
 
+/** A preflight allows all methods, because the trigger decides which reach the function. */
+const methods = "GET, HEAD, POST, PUT, PATCH, DELETE";
+
 class AdoptedExchange extends HttpExchange {
   readonly #invocation: Invocation;
   readonly #options: RequestScopeOptions;
@@ -70,6 +74,14 @@ class AdoptedExchange extends HttpExchange {
       await recognize(scope, request);
       throw refusal;
     }
+    const { cors } = runtime.server.options;
+    // A browser does not send a token with a preflight.
+    const preflighted =
+      cors === undefined || request.method !== "OPTIONS"
+        ? undefined
+        : preflight(cors, request.headers, methods);
+    if (preflighted !== undefined)
+      return { statusCode: 204, headers: preflighted, cookies: [], body: undefined };
     scope.user = await authorize(scope, request, this.#options.access);
     const adapters = await runtime.adapters.open();
     const bytes = await request.readBody(Number.POSITIVE_INFINITY);

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { timeIsOver } from "../../../test/support/time-is-over.ts";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { defineFeature } from "../../app/features/feature.ts";
-import { buildServer } from "../../app/server/server.ts";
+import { buildServer, type Server } from "../../app/server/server.ts";
 import { ConflictError, PipelineError, ValidationError } from "../../base/errors/errors.ts";
 import { type AccessRule, access } from "../../base/identity/access.ts";
 import { signToken } from "../../base/identity/token.ts";
@@ -71,10 +71,11 @@ function adopted(
   existing: Handler,
   {
     use = [] as middy.MiddlewareObj[],
+    server = serverOf(),
     ...options
-  }: { use?: middy.MiddlewareObj[]; access?: typeof access.admin } = {},
+  }: { use?: middy.MiddlewareObj[]; server?: Server; access?: typeof access.admin } = {},
 ) {
-  const mode = requestScope(serverOf(), {
+  const mode = requestScope(server, {
     handler: "legacy.order.create",
     access: access.everyone,
     ...options,
@@ -395,6 +396,28 @@ test("enforces an access rule before anything runs; without one, an invalid toke
   expect((await open(event({ headers: { authorization: "Bearer forged" } }))).body).toBe(
     "undefined",
   );
+});
+
+test("with the server's cors, answers the preflight of an allowed origin before the access rule", async () => {
+  const origin = "https://app.example.com";
+  const call = adopted(async () => ({ statusCode: 200, body: "ran" }), {
+    access: access.authenticated,
+    server: buildServer({ features: [feature], auth: { secret }, cors: { origins: [origin] } }),
+  });
+  const ask = (method: string, from = origin) =>
+    call(event({ method, headers: { origin: from, "access-control-request-method": "PUT" } }));
+  expect(await ask("OPTIONS")).toMatchObject({
+    statusCode: 204,
+    headers: {
+      "access-control-allow-origin": origin,
+      "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+      "access-control-max-age": "600",
+    },
+  });
+  expect((await ask("OPTIONS", "https://other.example.com")).statusCode).toBe(401);
+  expect((await ask("PUT")).statusCode).toBe(401);
+  const without = adopted(async () => ({ statusCode: 200 }), { access: access.authenticated });
+  expect((await without(event({ method: "OPTIONS" }))).statusCode).toBe(401);
 });
 
 const socket = {
