@@ -360,6 +360,25 @@ describe("closing a server", () => {
     await buildServer({ features }).close();
   });
 
+  test("a write during the drain of its host is served with its runs and tenants", async () => {
+    const other = buildServer({ features, tenants: true });
+    const host = await startTestApp(other);
+    let created = 0;
+    asked = async () => {
+      created += 1;
+      const { id } = await other.tenants.create({ id: `tenant-${created}` });
+      return other.run({ reason }, () => ({ id }));
+    };
+    const { lifecycle } = (await serverInternals(other).bound?.()) ?? {};
+    lifecycle?.drain();
+    expect(await host.call("runs.run.ask")).toEqual({ id: "tenant-1" });
+    lifecycle?.enter("workers-stopped");
+    expect(await host.call("runs.run.ask")).toEqual({ id: "tenant-2" });
+    lifecycle?.enter("resources-closed");
+    expect(String(await failed(host.call("runs.run.ask")))).toContain("the server is closing");
+    await host.close();
+  });
+
   test("leaves the host's resources to the host, and starts nothing once the host drains", async () => {
     const other = buildServer({ features });
     const closed: string[] = [];

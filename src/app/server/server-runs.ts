@@ -1,5 +1,7 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
+import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import { defaultTimes, type ShutdownTimes } from "../../base/process/shutdown-limits.ts";
+import { ambientStore } from "../../base/request/ambient.ts";
 import type { Tenants } from "../../parts/tenant-registry/tenant.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
@@ -42,7 +44,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
 
   const opened = async (): Promise<Runtime> => {
     const runtime = await (bound() ?? own ?? alone());
-    if (runtime.lifecycle.draining.aborted) throw closed();
+    assertOpen(runtime);
     return runtime;
   };
 
@@ -123,8 +125,17 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
   };
 }
 
+const closedStates: readonly LifecycleState[] = ["resources-closed", "flushed"];
+
 /** Maximum time for closing resources, in milliseconds. */
 const closeMs = 10_000;
+
+/** A run within a request or a message is part of it, and a draining host finishes both. */
+function assertOpen(runtime: Runtime): void {
+  const { draining, state } = runtime.lifecycle;
+  const isPart = ambientStore()?.runtime === runtime;
+  if (isPart ? closedStates.includes(state) : draining.aborted) throw closed();
+}
 
 function closed(): Error {
   return new Error("the server is closing; call server.run and server.tenants before you close it");
