@@ -49,12 +49,13 @@ export class RunEffects {
     const { scope, adapters, runs, run, ledger } = this.#run;
     const held = run.held();
     if (held === undefined) throw new Error(noClaim);
-    ledger.start(caller, "ctx.step", "begin a step");
+    const attempt = ledger.start(caller, "ctx.step", "begin a step");
+    const joined = ledger.phase === "joining" ? attempt : 0;
     this.#opening ??= import("./open-steps.ts").then(({ openSteps }) =>
       openSteps(scope, adapters, runs, held),
     );
     this.#steps = await this.#opening;
-    return this.#steps.step(name, options, call);
+    return this.#steps.step(name, options, call, joined);
   }
 }
 

@@ -352,6 +352,28 @@ describe("commit", () => {
     ]);
   });
 
+  test("calls its steps once for all attempts", async () => {
+    let calls = 0;
+    const stamps: unknown[] = [];
+    one = {
+      commit: async (ctx) => {
+        stamps.push(await ctx.step("stamp", {}, () => (calls += 1)));
+        return [];
+      },
+    };
+    const condition = { ConditionExpression: "attribute_exists(pk)" };
+    handle = async (ctx) => {
+      const item = {
+        Put: { TableName: hooked.tables.notes.name, Item: { pk: "no" }, ...condition },
+      };
+      const result = { text: "stamped", by: "a" };
+      await expect(ctx.commit([item], result)).rejects.toThrow(CommitConditionError);
+      return ctx.commit([put("stamped")], result);
+    };
+    const answer = await post({ text: "stamps" });
+    expect([answer.status, stamps, calls]).toEqual([200, [1, 1], 1]);
+  });
+
   test("is called once for a commit that is not awaited, whose result is the final one", async () => {
     two = sees("two");
     handle = (ctx) => {

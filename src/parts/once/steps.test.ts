@@ -165,6 +165,17 @@ test("refuses a name that the run already has, and another way for an unknown ou
   await expect(wrong).rejects.toThrow('"ask" is neither "refuse" nor "retry"');
 });
 
+test("a hook that joins the next attempt to commit gets the outcome of its step, but not twice in one attempt", async () => {
+  const { steps } = stepsOf([]);
+  let calls = 0;
+  const stamp = (attempt: number) => steps.step("stamp", {}, () => (calls += 1), attempt);
+  expect([await stamp(1), await stamp(2), calls]).toEqual([1, 1, 1]);
+  await expect(stamp(2)).rejects.toThrow("twice");
+  await expect(stamp(0)).rejects.toThrow("twice");
+  await steps.step("before", {}, () => 1);
+  await expect(steps.step("before", {}, () => 1, 1)).rejects.toThrow("twice");
+});
+
 test("a run that another has replaced loses its claim, when it begins a step and when it ends one", async () => {
   const fenced = stepsOf(["fenced"]);
   await expect(fenced.steps.step("a", {}, () => 1)).rejects.toMatchObject({

@@ -49,7 +49,10 @@ const inside = new AsyncLocalStorage<Steps>();
 /** Steps of one run. Each step is called once, or has the result of an earlier call. */
 export class Steps {
   readonly #options: StepsOptions;
-  readonly #names = new Set<string>();
+  readonly #calls = new Map<
+    string,
+    { readonly attempt: number; readonly result: Promise<unknown> }
+  >();
   /** Steps start one by one, because concurrent transactions would conflict over the claim. */
   #starting: Promise<unknown> = Promise.resolve();
 
@@ -57,11 +60,16 @@ export class Steps {
     this.#options = options;
   }
 
-  /** @throws the errors of `ctx.step`. */
+  /**
+   * @param attempt - of the commit that a hook joins, which calls it again for the next attempt and
+   * gets the outcome of the first. Default: 0, outside such hooks.
+   * @throws the errors of `ctx.step`.
+   */
   async step(
     name: string,
     { ifUnknown = "refuse" }: { readonly ifUnknown?: IfUnknown } = {},
     call: (key: string) => unknown,
+    attempt = 0,
   ): Promise<unknown> {
     if (ifUnknown !== "refuse" && ifUnknown !== "retry")
       throw new TypeError(
@@ -71,11 +79,21 @@ export class Steps {
       throw new TypeError(
         `ctx.step: the name ${JSON.stringify(name)} is not 1 to 64 letters, digits, ".", "_", ":" or "-"`,
       );
-    if (this.#names.has(name))
+    const known = this.#calls.get(name);
+    if (known !== undefined && (known.attempt === 0 || known.attempt >= attempt))
       throw new Error(
         `ctx.step: the run has the step ${name} twice; give each a different name, such as ${name}-2`,
       );
-    this.#names.add(name);
+    const result = known?.result ?? this.#step(name, ifUnknown, call);
+    this.#calls.set(name, { attempt, result });
+    return result;
+  }
+
+  async #step(
+    name: string,
+    ifUnknown: IfUnknown,
+    call: (key: string) => unknown,
+  ): Promise<unknown> {
     const { claim, clock, log, metrics, signal, store, keepMs = defaultKeepMs } = this.#options;
     const key = derivedId("step", claim.seed(), name);
     const place = stepPlace(key, claim.key.tenantId);
