@@ -23,7 +23,9 @@ export function partitionOf(
       if (tenantId !== undefined) return { text: bounded(`tenant ${tenantId}`), tenantId };
       break;
     case "user":
-      if (id !== undefined) return { text: bounded(`user ${owned(tenantId, id)}`), tenantId };
+      // Without a request there is no address, and tenants must not share a number.
+      if (id !== undefined || (tenantId !== undefined && ip === undefined))
+        return { text: bounded(`user ${owned(tenantId, id ?? "")}`), tenantId };
       break;
     case "own":
       return { text: bounded(`own ${owned(tenantId, own)}`), tenantId };

@@ -56,6 +56,10 @@ describe("the options of a limit", () => {
       { per: "tenant", requests: 1 },
       'rateLimit.window: option-missing: it is not there; use "second", "minute", "hour" or "day"',
     ],
+    ...[["tenant"], Object.create(null)].map((per): [unknown, string] => [
+      { ...sound, per },
+      'rateLimit.per: option-type: a value of type object is not allowed; use "tenant", "user", "ip", "all" or a function',
+    ]),
   ])("may not be %j", (given, problem) => {
     expect(problemsOf(given)).toEqual([problem]);
   });
@@ -70,6 +74,8 @@ describe("the options of a limit", () => {
 describe("callers that share a number", () => {
   const ann = { user: { id: "ann", tenantId: "acme" }, ip: "192.0.2.1" };
   const key = { user: { id: undefined, tenantId: "acme" }, ip: "192.0.2.1" };
+  const message = { user: { id: undefined, tenantId: "acme" }, ip: undefined };
+  const system = { user: { id: undefined, tenantId: undefined }, ip: undefined };
   const nobody = { user: { id: undefined, tenantId: undefined }, ip: "192.0.2.1" };
 
   test.each([
@@ -80,6 +86,8 @@ describe("callers that share a number", () => {
     ["tenant", nobody, { text: "ip 192.0.2.1", tenantId: undefined }],
     ["user", nobody, { text: "ip 192.0.2.1", tenantId: undefined }],
     ["user", key, { text: "ip 192.0.2.1", tenantId: "acme" }],
+    ["user", message, { text: 'user "acme" ', tenantId: "acme" }],
+    ["user", system, { text: "ip unknown", tenantId: undefined }],
     ["own", ann, { text: 'own "acme" x', tenantId: "acme" }],
     ["own", nobody, { text: "own - x", tenantId: undefined }],
   ] as const)("with %s", (per, caller, partition) => {
