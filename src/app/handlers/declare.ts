@@ -227,6 +227,10 @@ function routeProblems(
       const message = `\`${option}\` is set without a \`route\``;
       problem(`${option}-without-route`, message, `add the route, or leave \`${option}\` out`);
     }
+    if (given["rateLimit"] !== undefined) {
+      const fix = "add the route, or take from a limit of r.rateLimit";
+      problem("rate-limit-without-route", "`rateLimit` is set without a `route`", fix);
+    }
     return;
   }
   if (access === undefined) {

@@ -94,7 +94,7 @@ const requirements: Requirements = {
     fix: "use a number, or the handle of a number key of the scope system or tenant",
   }),
   window: required({
-    accepts: (window) => ["day", "month", "forever"].includes(String(window)),
+    accepts: (window) => ["day", "month", "forever"].includes(window as never),
     rule: "quota-window",
     fix: 'use "day", "month" or "forever"',
   }),

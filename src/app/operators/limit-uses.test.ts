@@ -32,8 +32,12 @@ const notes = defineFeature("notes", (r) => {
       { per: "all", requests: config.perDay, window, name: "everyone" },
       { per: "user", requests: config.ofUser, window },
       { per: "tenant", requests: 50, window },
-      { per: "tenant", requests: config.endless as never, window },
     ],
+  });
+  r.query("note.endless", {
+    route: "GET /endless",
+    ...route,
+    rateLimit: { per: "tenant", requests: config.endless as never, window },
   });
   r.job("note.scan", {
     input: z.object({}),
@@ -97,11 +101,13 @@ test("an explanation names the limits that read a key, and what the tenant has u
   expect(await limitsOf("of-user", "?scope=tenant")).toEqual([ofUser]);
 });
 
-test("a limit whose key has no value is not counted, and pauses no other", async () => {
-  const unavailable = app.logs.filter(({ msg }) => msg === "rate.unavailable");
-  expect(new Set(unavailable.map(({ limit, reason }) => `${limit}: ${reason}`))).toEqual(
-    new Set(["notes.note.list endless: the configuration key of its number has no value"]),
-  );
+test("a limit whose key has no value fails its requests, and pauses no other limit", async () => {
+  expect((await app.fetch("/endless", { as: ann })).status).toBe(500);
+  expect(app.logs.findLast(({ msg }) => msg === "request.failed")).toMatchObject({
+    message: "the configuration key of its number has no value",
+  });
+  expect((await app.fetch("/notes", { as: ann })).status).toBe(429);
+  expect(app.logs.filter(({ msg }) => msg === "rate.unavailable")).toEqual([]);
 });
 
 test("an explanation counts no more than the number, which the row may exceed", async () => {

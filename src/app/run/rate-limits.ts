@@ -1,5 +1,5 @@
 import { errorLog } from "../../base/errors/describe.ts";
-import { FrameworkError } from "../../base/errors/errors.ts";
+import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { nameOf } from "../../base/types/handles.ts";
 import { type HttpRequest, requestView } from "../../parts/http/message.ts";
@@ -157,6 +157,7 @@ export class RateGate implements RateLimiting {
       ctx = await makeContext();
       number = typeof requests === "number" ? requests : wholeOf(await ctx.config(requests));
     } catch (error) {
+      if (!isOutage(error)) throw error;
       return this.#failed(rate, error);
     }
     if (typeof per !== "function")
@@ -263,6 +264,11 @@ export class RateGate implements RateLimiting {
 
 function isRefused(taken: Taken): taken is Refused {
   return taken.verdict?.isAdmitted === false;
+}
+
+/** Any other error is a mistake of the application, such as a key of no feature. */
+function isOutage(error: unknown): boolean {
+  return isTypedError(error) ? error.status >= 500 : Object(error).$metadata !== undefined;
 }
 
 /** @throws TypeError without a number, before the call to the store, whose failure would pause all limits. */

@@ -19,6 +19,18 @@ export function keyProblems(registry: Registry, options: ServerOptions): BootPro
         )
       : [],
   );
+  const named: readonly Limiting[] = [
+    { name: "rateLimit", rateLimit: options?.rateLimit },
+    ...registry.features,
+    ...registry.handlers.values(),
+    ...registry.rateLimits.values(),
+    ...registry.quotas.values(),
+  ];
+  const rates = named.flatMap(({ name, rateLimit, limit = rateLimit }) =>
+    [limit ?? []]
+      .flat()
+      .map((one) => [name, Object(one).requests ?? one, "limit-key", "number", "any"] as const),
+  );
   const given = [
     ["delivery.webhook.secret", options?.delivery?.webhook?.secret, "secret-key", "text"] as const,
     [
@@ -29,14 +41,22 @@ export function keyProblems(registry: Registry, options: ServerOptions): BootPro
     ] as const,
     ...limits,
     ...secrets,
+    ...rates,
   ];
-  return given.flatMap(([key, handle, rule, type]) => {
-    const { id } = Object(handle);
+  return given.flatMap(([key, handle, rule, type, scope = type === "text" ? "any" : "shared"]) => {
+    const { id, definition } = Object(handle);
     const declared = registry.configKeys.get(id)?.definition;
-    const isFit = declared?.type === type && (type === "text" || declared.scope !== "user");
-    if (typeof id !== "string" || isFit) return [];
-    const shared = type === "text" ? "" : " that users share";
-    const message = `${JSON.stringify(id)} is not a ${type} key of this server${shared}`;
+    const isFit = declared?.type === type && (scope === "any" || declared.scope !== "user");
+    // A declaration in place of its handle has no ID.
+    if ((typeof id !== "string" && definition === undefined) || isFit) return [];
+    const shared = scope === "any" ? "" : " that users share";
+    const message = `${JSON.stringify(id ?? "a declaration")} is not a ${type} key of this server${shared}`;
     return [serverProblem(key, rule, message, "pass the handle of a key that is")];
   });
+}
+
+interface Limiting {
+  readonly name: string;
+  readonly rateLimit?: unknown;
+  readonly limit?: unknown;
 }

@@ -103,6 +103,7 @@ export type BootRule =
   | "quota-status"
   | "quota-time-zone"
   | "quota-window"
+  | "rate-limit-without-route"
   | "receiver-bus"
   | "receiver-name"
   | "receiver-source"

@@ -46,7 +46,7 @@ export const largestNumber = 999_999_999_999_999;
 
 const table: OptionTable = {
   per: kind(
-    (per) => typeof per === "function" || ["tenant", "user", "ip", "all"].includes(String(per)),
+    (per) => typeof per === "function" || ["tenant", "user", "ip", "all"].includes(per as never),
     '"tenant", "user", "ip", "all" or a function',
   ),
   requests: kind(
