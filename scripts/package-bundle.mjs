@@ -11,9 +11,9 @@ export const bundleDirectory = join(root, "infra/dist");
 
 /** Bytes that a cold start reads, and bytes of the archive: slightly above the current sizes, so that growth is noticed. */
 const budgets = {
-  "read at start, without SDK and zod": 90_800,
-  "read at start": 369_300,
-  "all of it": 1_377_500,
+  "read at start, without SDK and zod": 91_100,
+  "read at start": 369_600,
+  "all of it": 1_378_500,
 };
 
 /** Code that belongs neither to the sample nor to keelson. */
