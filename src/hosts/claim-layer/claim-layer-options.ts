@@ -41,11 +41,17 @@ export function assertClaimLayerOptions(options: ClaimLayerOptions): void {
       `ClaimLayer: there is no option ${unknown.join(", ")}; it has ${known.join(", ")}`,
     );
   const { tableName, keyAttr = "id", sortKeyAttr, waitMs = 0, awsSdkV3Client } = options;
+  for (const name of ["keyAttr", "sortKeyAttr", "staticPkValue"] as const) {
+    const given: unknown = options[name];
+    if (given !== undefined && (typeof given !== "string" || given === ""))
+      throw new TypeError(`ClaimLayer: ${name} is not a name; omit it for its default`);
+  }
   if (typeof tableName !== "string" || tableName === "")
     throw new TypeError("ClaimLayer: tableName is missing");
   if (keyAttr === sortKeyAttr)
     throw new TypeError(`ClaimLayer: keyAttr and sortKeyAttr are both ${keyAttr}`);
-  if (!(waitMs >= 0)) throw new TypeError("ClaimLayer: waitMs is not a number of milliseconds");
+  if (typeof waitMs !== "number" || !(waitMs >= 0))
+    throw new TypeError("ClaimLayer: waitMs is not a number of milliseconds");
   if (awsSdkV3Client !== undefined && typeof awsSdkV3Client.send !== "function")
     throw new TypeError("ClaimLayer: awsSdkV3Client is not a DynamoDBClient of the AWS SDK");
   const isProduction =

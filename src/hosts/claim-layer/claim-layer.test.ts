@@ -495,6 +495,10 @@ describe("options", () => {
     [{ tableName: "t", statusAttr: "s" }, "there is no option statusAttr"],
     [{ tableName: "t", sortKeyAttr: "id" }, "are both id"],
     [{ tableName: "t", waitMs: -1 }, "waitMs is not a number of milliseconds"],
+    [{ tableName: "t", waitMs: Number.NaN }, "waitMs is not a number of milliseconds"],
+    [{ tableName: "t", waitMs: "5000" as never }, "waitMs is not a number of milliseconds"], // as in JavaScript
+    [{ tableName: "t", sortKeyAttr: "" }, "sortKeyAttr is not a name"],
+    [{ tableName: "t", keyAttr: 5 as never }, "keyAttr is not a name"], // as in JavaScript
     [{ tableName: "t", awsSdkV3Client: {} as never }, "awsSdkV3Client is not a DynamoDBClient"], // as in JavaScript
   ])("%j: %s", (options, problem) => {
     expect(() => new ClaimLayer(options)).toThrow(problem);

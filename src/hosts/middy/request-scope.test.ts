@@ -679,6 +679,15 @@ test("writeOnce without requestScope fails the first request before the handler 
     expect(() => writeOnce({ once } as WriteOnceOptions)).not.toThrow();
 });
 
+test.each<[object, string]>([
+  [{ required: true, keepSeconds: 86_400 }, 'writeOnce: unknown option "required"'],
+  [{ replays: "encrypted" }, "did you mean"],
+  [{ replay: "Encrypted" }, 'writeOnce: replay is "Encrypted"; use "encrypted", or omit it'],
+  [{ replay: true }, "writeOnce: replay is true"],
+])("writeOnce refuses %j", (options, message) => {
+  expect(() => writeOnce(options as WriteOnceOptions)).toThrow(message);
+});
+
 test("refuses a handler name that is invalid or taken", () => {
   expect(() => requestScope(serverOf(), { handler: "order", access: access.everyone })).toThrow(
     "<feature>.<entity>.<operation>",

@@ -1,4 +1,6 @@
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import type { OnceOptions } from "../../parts/once/once-by.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { Middleware, MiddyHook } from "../lambda-http/lazy-mode.ts";
@@ -35,9 +37,13 @@ const described = Symbol.for("keelson.writeOnce");
  * @example
  * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
  */
-export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions = {}): Middleware {
+export function writeOnce(options: WriteOnceOptions = {}): Middleware {
+  assertKnownOptions("writeOnce", options, ["once", "replay", "replayHeaders"]);
+  const { once, replay, replayHeaders = [] } = options;
   if (once !== undefined && !isOnce(once))
     throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
+  if (replay !== undefined && replay !== "encrypted")
+    throw new TypeError(`writeOnce: replay is ${quoted(replay)}; use "encrypted", or omit it`);
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {
     // `requestScope` reads the description and removes the middleware, so this never runs.
