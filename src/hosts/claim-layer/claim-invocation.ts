@@ -38,6 +38,14 @@ export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
 }
 
+/**
+ * Whether an invocation is done with, as far as the engine goes. The engine's next steps, such as
+ * storing the result of the outer function, may still run in its context.
+ */
+export function isOver({ state, isRefusalKnown }: Invocation): boolean {
+  return state === "settled" || (state === "refused" && isRefusalKnown);
+}
+
 export function mayTakeOver(invocation: Invocation, { owner, execution }: ClaimRecord): boolean {
   const { durable, found } = invocation;
   if (durable === undefined) return isUnanswered(invocation) && found?.owner === owner;

@@ -106,6 +106,37 @@ test("nested functions have their own claims in the same layer", async () => {
   expect([charges.runs, orders.runs]).toEqual([1, 1]);
 });
 
+test.each<[string, (event: { id: string }) => { id: string } | string, object]>([
+  ["the same event", (event) => event, {}],
+  ["an equal string", (event) => event.id, { dataIndexArgument: 0 }],
+])(
+  "an outer function completes its claim when the inner call is a repeat: %s",
+  async (_, argumentOf, index) => {
+    const persistenceStore = layer({ waitMs: 0 });
+    const { run: charge, counter: charges } = counted(() => "charged");
+    const { run: ship, counter: ships } = counted(() => {
+      if (ships.runs <= 2) throw new Error("no carrier");
+      return "shipped";
+    });
+    const chargeOnce = makeIdempotent(charge as (given: never) => Promise<string>, {
+      ...{ persistenceStore, keyPrefix: "charge" },
+      ...index,
+    });
+    const orderOnce = makeIdempotent(
+      async (given: never) => [await chargeOnce(given), await ship(given)],
+      { ...{ persistenceStore, keyPrefix: "order" }, ...index },
+    );
+    // Safe cast: both functions pass on what they are given.
+    const given = argumentOf(newEvent()) as never;
+    // The claim of an order that fails is released, although the engine's context is that of the charge.
+    await expect(orderOnce(given)).rejects.toThrow("no carrier");
+    await expect(orderOnce(given)).rejects.toThrow("no carrier");
+    expect(await orderOnce(given)).toEqual(["charged", "shipped"]);
+    expect(await orderOnce(given)).toEqual(["charged", "shipped"]);
+    expect([charges.runs, ships.runs]).toEqual([1, 3]);
+  },
+);
+
 test("returns what Powertools' own layer has stored, until it expires", async () => {
   const { run, counter } = counted(() => ({ nested: [1, "two"] }));
   const config = new IdempotencyConfig({ expiresAfterSeconds: 7_200 });

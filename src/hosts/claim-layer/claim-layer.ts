@@ -18,6 +18,7 @@ import {
   type DurableInvocation,
   durableInvocation,
   type Invocation,
+  isOver,
   isReplay,
   isUnanswered,
   settle,
@@ -239,7 +240,7 @@ export class ClaimLayer extends BasePersistenceLayer {
 
   #current(fits: (invocation: Invocation) => boolean): Invocation | undefined {
     let invocation = this.#invocations.getStore();
-    while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation)))
+    while (invocation !== undefined && (isOver(invocation) || !fits(invocation)))
       invocation = invocation.outer;
     return invocation;
   }
