@@ -215,7 +215,7 @@ test("events that are published before a commit that fails are found", async () 
     {
       module: "app/ctx/run.ts",
       now: "await this.#write(attempt, effects, counts);",
-      once: "if (effects.length > 0) await sendEffects(this.#parts.runs, this.#parts.log, effects); await this.#write(attempt, effects, counts);",
+      once: "if (effects.length > 0) await sendEffects(this.#parts.scope, this.#parts, effects); await this.#write(attempt, effects, counts);",
     },
   );
   expect(message).toContain("to have a length of 1 but got 2");

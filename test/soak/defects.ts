@@ -10,7 +10,7 @@ const all = {
   "early-event": {
     module: "src/app/ctx/run.ts",
     now: "await this.#write(attempt, effects, counts);",
-    once: `await sendEffects(this.#parts.runs, this.#parts.log, effects);
+    once: `await sendEffects(this.#parts.scope, this.#parts, effects);
         await this.#write(attempt, effects, counts);`,
   },
   /** Each request leaves a listener, which keeps the request in memory. */

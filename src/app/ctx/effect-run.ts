@@ -92,7 +92,7 @@ export async function take({ run, attempt }: EffectCall, effect: HeldEffect): Pr
     const reasons = refused.map(({ code, message }) => `${code} ${message}`.trim()).join(", ");
     throw new Error(`${effect.kind} ${effect.name} could not be stored: ${reasons}`);
   }
-  await sendEffects(runs, log, [effect]);
+  await sendEffects(scope, { runs, log }, [effect]);
 }
 
 export function itemsOf(
@@ -107,8 +107,8 @@ const dispatchMs = 2_000;
 
 /** Sends stored effects, and logs them. Never throws. */
 export async function sendEffects(
-  runs: RunServices,
-  log: Logger,
+  scope: Pick<RequestScope, "deadlineMs" | "runtime">,
+  { runs, log }: Pick<EffectRun, "runs" | "log">,
   effects: readonly HeldEffect[],
 ): Promise<void> {
   const [events, jobs]: [OutboxRow[], OutboxRow[]] = [[], []];
@@ -127,8 +127,19 @@ export async function sendEffects(
   if (jobs.length > 0) sending.push(runs.sendCommitted(jobs));
   if (sending.length === 0) return;
   const { promise: timeout, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, dispatchMs);
+  const timer = setTimeout(resolve, waitWithin(scope, dispatchMs));
   await Promise.race([Promise.all(sending), timeout]).finally(() => clearTimeout(timer));
+}
+
+/** Time of the process that is kept for sending the answer, in milliseconds. */
+const answerMs = 200;
+
+/** Returns the time to wait after a commit: up to `mostMs`, and never past the run's deadline. */
+export function waitWithin(
+  { deadlineMs = Number.POSITIVE_INFINITY, runtime }: Pick<RequestScope, "deadlineMs" | "runtime">,
+  mostMs: number,
+): number {
+  return Math.max(0, Math.min(mostMs, deadlineMs - answerMs - runtime.clock.now()));
 }
 
 export function logSent(

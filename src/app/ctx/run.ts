@@ -225,8 +225,8 @@ export class RunCommits<Result> implements RunCalls {
       else this.#drop(ledger.failed());
       throw error;
     }
-    const { log, runs } = this.#parts;
-    if (effects.length > 0) await sendEffects(runs, log, effects);
+    const { scope } = this.#parts;
+    if (effects.length > 0) await sendEffects(scope, this.#parts, effects);
   }
 
   async #write(

@@ -3,6 +3,7 @@ import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import { checkPayload } from "../../parts/messages/envelope.ts";
+import { waitWithin } from "../ctx/effect-run.ts";
 import type { RunHooks } from "../ctx/work.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";
@@ -16,8 +17,6 @@ export interface WriteHooks extends RunHooks {
 
 /** Longest wait of a stored answer for the `after` hooks, in milliseconds. */
 const afterMs = 2_000;
-/** Time of the process that is kept for sending the answer, in milliseconds. */
-const answerMs = 200;
 
 export function createWriteHooks(
   scope: RequestScope,
@@ -80,14 +79,12 @@ export function createWriteHooks(
     after: async () => {
       const waiting = hooks.filter(({ after }) => after !== undefined);
       if (waiting.length === 0) return;
-      const { log, deadlineMs, runtime } = scope;
+      const { log } = scope;
       const running = (async () => {
         for (const hook of waiting) await runAfter(hook);
         return true;
       })();
-      const endMs = (deadlineMs ?? Number.POSITIVE_INFINITY) - answerMs;
-      const leftMs = Math.min(afterMs, endMs - runtime.clock.now());
-      if (await within(running, Math.max(0, leftMs))) return;
+      if (await within(running, waitWithin(scope, afterMs))) return;
       log.warn("hook.after_late", { hooks: waiting.map(({ feature }) => feature) });
     },
   };
