@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { NotFoundError } from "../../src/base/errors/errors.ts";
 import type { Logger } from "../../src/base/log/logger.ts";
+import type { Secrets } from "../../src/base/secrets/secrets.ts";
+import { answerCipher } from "../../src/parts/once/answer.ts";
 import { claimKey, keyText } from "../../src/parts/once/claim.ts";
 import type { RunParts } from "../../src/parts/once/claimed-run.ts";
 import type { OnceClaim } from "../../src/parts/once/claims.ts";
@@ -184,7 +186,8 @@ test(`${runs} interleavings: without keys charges at most once if unknown is ref
               ...options,
               facts: { handler: "h", requestId: "r" },
               keepMs: undefined,
-              cipherOf: undefined,
+              cipherOf: () => answerCipher({} as Secrets, ["once"]), // it encrypts nothing
+              isSealed: false,
             });
             const result = await opened.step("charge", { ifUnknown }, charge);
             given.add(JSON.stringify(result));

@@ -27,7 +27,8 @@ export async function openSteps(
     signal: runSignal,
     facts: { handler, requestId },
     keepMs: wanted.kind === "write" ? wanted.retentionMs : undefined,
+    cipherOf,
     // Results of steps are encrypted if the write's answer is.
-    cipherOf: wanted.cipher === undefined ? undefined : cipherOf,
+    isSealed: wanted.cipher !== undefined,
   });
 }

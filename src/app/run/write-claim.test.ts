@@ -180,6 +180,19 @@ describe("the claim of a write with an encrypted answer", () => {
     await expect(openedIn(table, key.partition, "other")).rejects.toEqual(unavailable);
   });
 
+  test("is opened by the claim of a deployment that no longer encrypts, and the other way round", async () => {
+    const runtime = runtimeWith();
+    runtime.secrets.begin(parseKeyRing(JSON.stringify(ring)), 0);
+    const sealing = (await claimOf({ declaration }, runtime)) ?? expect.unreachable();
+    const plain = (await claimOf({}, runtime)) ?? expect.unreachable();
+    expect(plain.cipher).toBeUndefined();
+    const sealed = await sealing.cipher?.seal(Buffer.from("secret"));
+    for (const { opener } of [sealing, plain])
+      expect(Buffer.from((await opener?.open(sealed ?? Buffer.of())) ?? "").toString()).toBe(
+        "secret",
+      );
+  });
+
   test("is refused before its handler runs if nothing could encrypt the answer", async () => {
     await expect(claimOf({ declaration })).rejects.toMatchObject({ code: "no_key_ring" });
     expect((await claimOf())?.cipher).toBeUndefined();

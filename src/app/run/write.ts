@@ -154,14 +154,13 @@ export async function writeClaim(
     : ["anonymous", anonymousAs];
   const what = comparesFingerprint ? [declaration.name] : [declaration.name, fingerprint];
   const key = claimKey(["write", by, ...who, ...what], id, user.tenantId);
-  const cipher =
-    declaration.replay === "encrypted"
-      ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])
-      : undefined;
+  const place = [runtime.tableName(onceTable.name), key.partition, key.sort] as const;
+  const opener = answerCipher(runtime.secrets, place);
+  const cipher = declaration.replay === "encrypted" ? opener : undefined;
   // Before the handler runs, because an answer that cannot be encrypted could not be stored.
   if (cipher !== undefined) await runtime.secrets.active();
   const replayedHeaders = declaration.replayHeaders ?? [];
-  const claim = { key, fingerprint, comparesFingerprint, replayedHeaders, cipher };
+  const claim = { key, fingerprint, comparesFingerprint, replayedHeaders, cipher, opener };
   return { kind: "write", ...claim, retentionMs, deadlineMs, assertFits };
 }
 

@@ -123,6 +123,22 @@ test("a sealed answer is unreadable in the store, and opens only for its claim a
   });
 });
 
+test("an answer is loaded in the form that it was stored in, whatever the write declares by now", async () => {
+  const { store } = parts();
+  const secrets = createSecrets({ clock: { now: () => 1 } });
+  secrets.begin(developmentKeyRing("secret"), 1);
+  const opener = answerCipher(secrets, ["once", key.partition, key.sort]);
+  for (const body of ["short", "long".repeat(1_000), randomBytes(1_000_000)]) {
+    for (const cipher of [undefined, opener]) {
+      const stored = { answer: answer(body), key, owner: "ann", expiresAt: 1, cipher };
+      const result = await storeAnswer(store, stored);
+      const record = completedClaim("ann", 0, { result });
+      const loaded = await loadAnswer(store, key, record, opener);
+      expect(Buffer.from(loaded.body ?? "").equals(Buffer.from(body))).toBe(true);
+    }
+  }
+});
+
 test("the local cache is bounded, evicts the oldest first, and leaves the last seconds to the store", () => {
   let nowMs = 0;
   const recent = createRecentAnswers({ now: () => nowMs });

@@ -64,8 +64,8 @@ export function replayOf(
   return { status, headers: Object.fromEntries(replayed), cookies: [], body };
 }
 
-/** First byte of a stored answer: the encoding of the rest. */
-const [plain, gzipped] = [0, 1];
+/** First byte of a stored answer: the encoding of the rest, or the `{` of an encrypted answer. */
+const [plain, gzipped, sealed] = [0, 1, "{".charCodeAt(0)];
 /** Below this length, in characters, compression gains nothing. */
 const compressFrom = 1_024;
 
@@ -149,18 +149,23 @@ async function storeParts(
   return { parts: parts.length };
 }
 
-/** @throws Error if a part is missing or the answer cannot be decrypted. */
+/**
+ * Loads an answer in the form that it was stored in, whatever the write declares by now: a
+ * deployment may have added or removed its encryption since.
+ *
+ * @throws Error if a part is missing, or the answer cannot be decrypted.
+ */
 export async function loadAnswer(
   store: ClaimStore,
   key: ClaimKey,
   { owner, result = {} }: CompletedClaim,
-  cipher: AnswerCipher | undefined,
+  cipher: Pick<AnswerCipher, "open"> | undefined,
 ): Promise<WriteAnswer> {
   const parts =
     result.parts === undefined ? undefined : await store.readParts(key, owner, result.parts);
   const data = parts === undefined ? result.data : Buffer.concat(parts);
   if (data === undefined) throw new Error(`the stored answer of ${key.sort} is not complete`);
-  return decodeAnswer(cipher === undefined ? data : await cipher.open(data));
+  return decodeAnswer(cipher === undefined || data[0] !== sealed ? data : await cipher.open(data));
 }
 
 /** Encrypts stored answers with the key ring. An answer decrypts only in the row of its claim. */

@@ -177,13 +177,14 @@ describe("the replay of a write", () => {
     const { parts, run } = start();
     const found = { record: inParts, hasWaited: false };
     expect(await replay(parts, run, write, found)).toEqual({ kind: "replayed", answer });
-    const sealed = completedClaim("bob", nowMs, { result: { data: Buffer.from("sealed") } });
-    const cipher = {
-      seal: async () => Buffer.from("sealed"),
-      open: async (given: Uint8Array) => (given.toString() === "sealed" ? data : given),
+    const sealed = completedClaim("bob", nowMs, { result: { data: Buffer.from("{sealed") } });
+    const opener = {
+      open: async (given: Uint8Array) => (given.toString() === "{sealed" ? data : given),
     };
-    const opened = await replay(parts, run, { ...write, cipher }, { ...found, record: sealed });
+    const opened = await replay(parts, run, { ...write, opener }, { ...found, record: sealed });
     expect(opened).toEqual({ kind: "replayed", answer });
+    const plain = { ...found, record: whole };
+    expect(await replay(parts, run, { ...write, opener }, plain)).toEqual(opened);
   });
 
   test("fails, and remembers nothing, if the stored answer is not complete", async () => {

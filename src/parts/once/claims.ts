@@ -36,7 +36,10 @@ export interface OnceClaim {
   readonly retentionMs?: number | undefined;
   /** Headers of a replay in addition to the standard ones. */
   readonly replayedHeaders: readonly string[];
+  /** Encrypts the answer. Absent if it is stored unencrypted. */
   readonly cipher?: AnswerCipher | undefined;
+  /** Opens an answer that was stored encrypted. */
+  readonly opener?: Pick<AnswerCipher, "open">;
   readonly deadlineMs: number | undefined;
   /** @throws if the transport cannot send the answer of a write. */
   readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
@@ -100,7 +103,7 @@ export async function replay(
     await extend(parts, claim, record);
     return { kind: "replayed", answer: undefined };
   }
-  const answer = await loadAnswer(parts.store, claim.key, record, claim.cipher);
+  const answer = await loadAnswer(parts.store, claim.key, record, claim.opener);
   log.debug(`${logPrefix}.replayed`, { waited: hasWaited });
   parts.remember(claim, answer, record.expiresAt);
   return { kind: "replayed", answer };

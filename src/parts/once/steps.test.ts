@@ -2,22 +2,31 @@ import { expect, test, vi } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import { FrameworkError, NotFoundError, UnknownOutcomeError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
-import { claimKey } from "./claim.ts";
+import { developmentKeyRing } from "../../base/secrets/key-ring.ts";
+import { createSecrets, type Secrets } from "../../base/secrets/secrets.ts";
+import { answerCipher } from "./answer.ts";
+import { type ClaimKey, claimKey } from "./claim.ts";
 import { derivedId } from "./derived-id.ts";
 import {
   type DoneStep,
   defaultKeepMs,
   type Started,
+  type StepRecord,
   type StepStore,
   startedStep,
   stepPlace,
   undoneStep,
 } from "./step.ts";
-import { Steps } from "./steps.ts";
+import { Steps, type StepsOptions } from "./steps.ts";
 
 const nowMs = 1_763_812_800_000;
 /** The steps of a run over a store that answers what the test says. */
-function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: AbortSignal) {
+function stepsOf(
+  answers: Started[],
+  store: Partial<StepStore> = {},
+  signal?: AbortSignal,
+  own: Partial<StepsOptions> = {},
+) {
   const pauses: number[] = [];
   const lines: [msg: string, data: unknown][] = [];
   const say = (msg: string, data?: unknown) => void lines.push([msg, data]);
@@ -49,7 +58,9 @@ function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: Ab
     signal,
     facts: { handler: "a.b.c", requestId: "r1" },
     keepMs: undefined,
-    cipherOf: undefined,
+    cipherOf: () => answerCipher({} as Secrets, ["once"]), // it encrypts nothing
+    isSealed: false,
+    ...own,
   });
   return { steps: opened, pauses, lines, measured, isLost: () => isLost };
 }
@@ -231,3 +242,28 @@ test("knows whether its caller is inside a step", async () => {
   expect(steps.isInside()).toBe(false);
   expect(await steps.step("a", {}, () => steps.isInside())).toBe(true);
 });
+
+test.each([true, false])(
+  "gives the result of a step that a deployment stored otherwise: encrypted now: %s",
+  async (isSealed) => {
+    const secrets = createSecrets({ clock: { now: () => nowMs } });
+    secrets.begin(developmentKeyRing("secret"), nowMs);
+    const cipherOf = ({ partition, sort }: ClaimKey) =>
+      answerCipher(secrets, ["once", partition, sort]);
+    let record: StepRecord | undefined;
+    const store: Partial<StepStore> = {
+      start: async () => (record === undefined ? "started" : "taken"),
+      read: async () => record,
+      end: async (_place, ended) => {
+        record = ended as StepRecord; // safe: the step is done
+        return true;
+      },
+    };
+    const before = stepsOf([], store, undefined, { cipherOf, isSealed: !isSealed });
+    await before.steps.step("a", {}, () => ({ cents: 5 }));
+    const after = stepsOf([], store, undefined, { cipherOf, isSealed });
+    const call = vi.fn();
+    expect(await after.steps.step("a", {}, call)).toEqual({ cents: 5 });
+    expect(call).not.toHaveBeenCalled();
+  },
+);

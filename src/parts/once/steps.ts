@@ -36,8 +36,9 @@ export interface StepsOptions {
   readonly facts: Pick<StepFacts, "handler" | "requestId">;
   /** In milliseconds. Default: 14 days. */
   readonly keepMs: number | undefined;
-  /** Absent if results are not encrypted. */
-  readonly cipherOf: ((place: ClaimKey) => AnswerCipher) | undefined;
+  readonly cipherOf: (place: ClaimKey) => AnswerCipher;
+  /** Whether results are stored encrypted. A result is read in the form that it was stored in. */
+  readonly isSealed: boolean;
 }
 
 const [maxConflicts, maxFailures] = [10, 3];
@@ -149,10 +150,9 @@ export class Steps {
     ifUnknown: IfUnknown,
     keepMs: number,
   ): Promise<StepRecord | undefined> {
-    const { claim, clock, pause, store, facts, cipherOf } = this.#options;
+    const { claim, clock, pause, store, facts, isSealed } = this.#options;
     const { key: claimKey, owner } = claim;
     const startedAt = new Date(clock.now()).toISOString();
-    const isSealed = cipherOf !== undefined;
     const described = { name, ...facts, startedAt, isSealed, keepMs, claim: claimKey };
     let [conflicts, failures] = [0, 0];
     for (;;) {
@@ -193,13 +193,13 @@ export class Steps {
     keepMs: number,
     line: Readonly<Record<string, string>>,
   ): Promise<unknown> {
-    const { claim, claims, clock, store, cipherOf } = this.#options;
+    const { claim, claims, clock, store, cipherOf, isSealed } = this.#options;
     const { owner } = claim;
     const kept = textOf(result);
     const note = async () => {
       const nowMs = clock.now();
       const { expiresAt } = startedStep(owner, nowMs, keepMs);
-      const cipher = cipherOf?.(place);
+      const cipher = isSealed ? cipherOf(place) : undefined;
       const stored: StoredResult =
         "unkept" in kept
           ? kept
@@ -243,7 +243,7 @@ export class Steps {
     if (result.unkept !== undefined) throw unkept(line, result.unkept);
     const claim = { ...completedClaim(owner, 0, { result }), expiresAt };
     // Safe cast: `loadAnswer` only calls `readParts`.
-    const { body } = await loadAnswer(claims as ClaimStore, place, claim, cipherOf?.(place));
+    const { body } = await loadAnswer(claims as ClaimStore, place, claim, cipherOf(place));
     return parsed(body as string | undefined); // safe: `storeResult` writes a string
   }
 
