@@ -406,6 +406,30 @@ describe("the cursor of a server", () => {
     }
   });
 
+  test.each([
+    ["a row of another tenant", ["at a1", "evil/list", "a1"]],
+    ["a tenant whose name starts like the caller's", ["at a1", "acmes/list", "a1"]],
+    ["an empty value", ["at a1", "acme/list", ""]],
+    ["a partition key that is too long", ["at a1", `acme/${"é".repeat(1_022)}`, "a1"]],
+    ["a sort key that is too long", ["at a1", "acme/list", "a".repeat(1_025)]],
+  ])(
+    "without one that a client forges, with %s, is a 422 without an alarm",
+    async (_what, position) => {
+      const cursor = forged(position);
+      const before = plain.logs.length;
+      await expect(
+        read(plain, { index: "byOwner", partition: "ann", limit: 2, cursor }),
+      ).rejects.toMatchObject({ status: 422 });
+      expect(plain.logs.slice(before).map(({ level }) => level)).not.toContain("error");
+    },
+  );
+
+  test("without one takes a forged position among the caller's own rows", async () => {
+    const cursor = forged(["at a1", "acme/list", "a1"]);
+    const page = await read(plain, { index: "byOwner", partition: "ann", limit: 2, cursor });
+    expect(sortKeys(page)).toEqual(["a2", "b1"]);
+  });
+
   test("is none of a server that does it the other way", async () => {
     for (const [from, to] of [
       [plain, sealing],
@@ -416,6 +440,16 @@ describe("the cursor of a server", () => {
     }
   });
 });
+
+/** A cursor of a server without a key ring, at a position that its client has chosen. */
+function forged(position: readonly string[]): string {
+  const text = JSON.stringify(position);
+  const place = ["keelson.cursor", "files", "byOwner", "=acme", "acme/ann", "", "ascending"];
+  const proof = createHash("sha256")
+    .update(JSON.stringify([place, text]))
+    .digest("base64url");
+  return Buffer.from(JSON.stringify([proof.slice(0, 22), text])).toString("base64url");
+}
 
 const what = 'table "files": page:';
 test.each<[Record<string, unknown>, ErrorConstructor, string]>([

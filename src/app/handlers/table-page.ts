@@ -36,7 +36,8 @@ export async function readPage(
   const query = queryOf(table, ctx, options);
   const { keys, partition, beginsWith, index, descending, limit } = query;
   const cursors = createCursors(secrets, placeOf(table, ctx, query));
-  let start = options.cursor === undefined ? undefined : await startOf(cursors, query, options);
+  let start =
+    options.cursor === undefined ? undefined : await startOf(cursors, query, options.cursor);
   const items: Item[] = [];
   do {
     const { Items = [], LastEvaluatedKey }: Awaited<ReturnType<typeof send>> = await send(ctx.db, {
@@ -80,6 +81,8 @@ interface PageQuery {
   readonly limit: number;
   /** Attributes of a position, besides the partition key of the query. */
   readonly places: readonly string[];
+  /** Whether an attribute of a position may have a value. */
+  readonly fits: (name: string, value: string) => boolean;
 }
 
 function queryOf(table: TableDeclaration, ctx: TenantOf, options: PageOptions<string>): PageQuery {
@@ -103,6 +106,7 @@ function queryOf(table: TableDeclaration, ctx: TenantOf, options: PageOptions<st
   // A sort key that is the partition key of an index starts with the tenant, too.
   const isLed = isTenant && table.indexes.some((one) => one.partitionKey === keys.sortKey);
   const withTenant = (text: string) => tenantValue(table, ctx.user.tenantId, text);
+  const prefix = isTenant ? withTenant("") : "";
   const attributes = [keys.sortKey, table.partitionKey, table.sortKey].filter(
     (name) => name !== undefined && name !== keys.partitionKey,
   ) as string[]; // safe: `filter` removes undefined
@@ -114,6 +118,11 @@ function queryOf(table: TableDeclaration, ctx: TenantOf, options: PageOptions<st
     descending: descending === true,
     limit,
     places: [...new Set(attributes)],
+    fits: (name, value) => {
+      const isPartition = name === table.partitionKey;
+      if (isPartition && !value.startsWith(prefix)) return false;
+      return value !== "" && Buffer.byteLength(value) <= (isPartition ? 2_048 : 1_024);
+    },
   };
 }
 
@@ -132,18 +141,23 @@ function placeOf(table: TableDeclaration, ctx: TenantOf, query: PageQuery): read
   ];
 }
 
-/** @throws ValidationError for a cursor that this query has not given. */
+/**
+ * Reads the position of a cursor. A client can forge one without a key ring, so neither the wall nor
+ * DynamoDB may have to refuse it.
+ *
+ * @throws ValidationError for a cursor that this query has not given.
+ */
 async function startOf(
   cursors: Cursors,
-  { keys, partition, beginsWith, places }: PageQuery,
-  { cursor }: PageOptions<string>,
+  { keys, partition, beginsWith, places, fits }: PageQuery,
+  cursor: unknown,
 ): Promise<Readonly<Record<string, string>>> {
   const position = typeof cursor === "string" ? await cursors.read(cursor) : undefined;
   if (position?.length !== places.length) throw notOurs();
   const key: Record<string, string> = { [keys.partitionKey]: partition };
   for (const [at, name] of places.entries()) {
     const value = position[at];
-    if (typeof value !== "string") throw notOurs();
+    if (typeof value !== "string" || !fits(name, value)) throw notOurs();
     key[name] = value;
   }
   const sort = keys.sortKey === undefined ? undefined : key[keys.sortKey];
