@@ -68,8 +68,7 @@ export async function openAwsAdapters(
     ...(load && { load }),
     close: async () => {
       sessions?.close();
-      if (close === undefined) database.destroy();
-      else close();
+      close();
       parameters?.close();
       // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();

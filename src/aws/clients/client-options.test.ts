@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { expect, test } from "vitest";
 import { isInstrumented } from "./client-options.ts";
-import { openDatabase } from "./dynamodb.ts";
+import { closeDatabase, openDatabase } from "./dynamodb.ts";
 
 const body = JSON.stringify({ Item: { id: { S: "ä".repeat(10) } } });
 
@@ -64,4 +64,24 @@ test("recognizes an instrumented client by the marks that OpenTelemetry puts on 
   expect(isInstrumented(client)).toBe(false);
   expect(isInstrumented({ send: Object.assign(() => undefined, { __wrapped: true }) })).toBe(true);
   client.destroy();
+});
+
+test("closing a database closes its connections", async () => {
+  const sockets: Socket[] = [];
+  const http = createServer((_request, response) => response.end("{}")).listen(0, "127.0.0.1");
+  http.on("connection", (socket) => sockets.push(socket));
+  await once(http, "listening");
+  const { port } = http.address() as AddressInfo; // safe: it listens on a port
+  const database = await openDatabase({
+    endpoint: `http://127.0.0.1:${port}`,
+    region: "us-east-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  });
+  const get = () => database.send(new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } }));
+  await Promise.all([get(), get()]);
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+  const closing = Promise.all(sockets.map((socket) => once(socket, "close")));
+  closeDatabase(database);
+  await closing;
+  http.close();
 });

@@ -16,6 +16,11 @@ export function createDatabase(
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
 }
 
+/** Closes the client's connections, which `destroy` of a document client leaves open. */
+export function closeDatabase({ config }: Database): void {
+  config.requestHandler.destroy?.();
+}
+
 /**
  * Finds the module of `import("./dynamodb-sdk.ts")`, to load it synchronously, under the name that
  * a bundler gives it, with or without a hash. `undefined` unless there is exactly one such file.

@@ -26,7 +26,7 @@ function deferred({ later }: { readonly later?: () => Promise<void> } = {}) {
     callback(null, { Items: [1] });
     return undefined;
   }) as never; // it takes what `send` takes
-  const destroy = vi.spyOn(client, "destroy");
+  const destroy = vi.spyOn(client.config.requestHandler, "destroy");
   const made: string[] = [];
   const make = (how: string) => {
     made.push(how);
@@ -116,7 +116,7 @@ test("sets properties on the client", () => {
   expect(client).toHaveProperty("note", 1);
 });
 
-test("closing destroys the client, if there is one", async () => {
+test("closing ends the connections of the client, if there is one", async () => {
   const { close, destroy, database } = deferred();
   close();
   expect(destroy).not.toHaveBeenCalled();

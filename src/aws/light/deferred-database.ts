@@ -1,5 +1,6 @@
 import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
+import { closeDatabase } from "../clients/dynamodb.ts";
 
 /**
  * Database whose client is made with its first use: `send` waits for `later`, others call `now`.
@@ -61,6 +62,6 @@ export function deferDatabase({
     database,
     load: loaded.open,
     isAsked: () => client !== undefined || loaded.opening !== undefined,
-    close: () => client?.destroy(),
+    close: () => client && closeDatabase(client),
   };
 }

@@ -4,7 +4,7 @@ import type { AdaptedRuntime } from "../../../app/server/runtime-options.ts";
 import { type ServerInternals, serverInternals } from "../../../app/server/server.ts";
 import { accountOf, endpointOf, openAwsAdapters } from "../../../aws/adapters/adapters.ts";
 import type { ClientOptions } from "../../../aws/clients/client-options.ts";
-import { openDatabase } from "../../../aws/clients/dynamodb.ts";
+import { closeDatabase, openDatabase } from "../../../aws/clients/dynamodb.ts";
 import {
   embeddedDirectory,
   environmentOf,
@@ -82,6 +82,6 @@ export async function withDatabase<Result>(
   try {
     return await work(database);
   } finally {
-    database.destroy();
+    closeDatabase(database);
   }
 }

@@ -5,7 +5,7 @@ import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { type Server, serverInternals } from "../../../app/server/server.ts";
 import { accountOf } from "../../../aws/adapters/adapters.ts";
 import { type ClientOptions, clientOptions } from "../../../aws/clients/client-options.ts";
-import { openDatabase } from "../../../aws/clients/dynamodb.ts";
+import { closeDatabase, openDatabase } from "../../../aws/clients/dynamodb.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../../embedded/stack/index.ts";
 import { type ConfigScope, successorOf } from "../../../parts/config/declare/key.ts";
 import {
@@ -59,7 +59,7 @@ async function deleteTables(place: ClientOptions, tables: readonly string[]) {
   // Ignores failures: a table may not exist.
   for (const TableName of tables)
     await database.send(new DeleteTableCommand({ TableName })).catch(() => undefined);
-  database.destroy();
+  closeDatabase(database);
 }
 
 export async function putParameters(
@@ -114,7 +114,7 @@ export async function openTestRows(
       if (renamed === undefined) runtime.configRows.notePut(pk, sk, stored);
       else runtime.configRows.invalidate(pk, renamed.id);
     },
-    close: () => database.destroy(),
+    close: () => closeDatabase(database),
   };
 }
 
