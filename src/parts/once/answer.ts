@@ -150,7 +150,7 @@ async function storeParts(
 }
 
 /**
- * Loads an answer in the form that it was stored in, whatever the write declares by now: a
+ * Loads an answer in the form that it was stored in, regardless of the write's declaration: a
  * deployment may have added or removed its encryption since.
  *
  * @throws Error if a part is missing, or the answer cannot be decrypted.

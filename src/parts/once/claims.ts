@@ -36,9 +36,7 @@ export interface OnceClaim {
   readonly retentionMs?: number | undefined;
   /** Headers of a replay in addition to the standard ones. */
   readonly replayedHeaders: readonly string[];
-  /** Encrypts the answer. Absent if it is stored unencrypted. */
   readonly cipher?: AnswerCipher | undefined;
-  /** Opens an answer that was stored encrypted. */
   readonly opener?: Pick<AnswerCipher, "open">;
   readonly deadlineMs: number | undefined;
   /** @throws if the transport cannot send the answer of a write. */
