@@ -154,9 +154,10 @@ export async function writeClaim(
     : ["anonymous", anonymousAs];
   const what = comparesFingerprint ? [declaration.name] : [declaration.name, fingerprint];
   const key = claimKey(["write", by, ...who, ...what], id, user.tenantId);
-  const place = [runtime.tableName(onceTable.name), key.partition, key.sort] as const;
-  const opener = answerCipher(runtime.secrets, place);
-  const cipher = declaration.replay === "encrypted" ? opener : undefined;
+  const cipherOf = () =>
+    answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort]);
+  const cipher = declaration.replay === "encrypted" ? cipherOf() : undefined;
+  const opener = { open: (data: Uint8Array) => cipherOf().open(data) };
   // Before the handler runs, because an answer that cannot be encrypted could not be stored.
   if (cipher !== undefined) await runtime.secrets.active();
   const replayedHeaders = declaration.replayHeaders ?? [];

@@ -68,7 +68,9 @@ export async function openAwsAdapters(
     ...(load && { load }),
     close: async () => {
       sessions?.close();
-      close();
+      // As `closeDatabase` does: `destroy` of a document client closes nothing.
+      if (close === undefined) database.config.requestHandler.destroy?.();
+      else close();
       parameters?.close();
       // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();

@@ -1,7 +1,7 @@
 import type { Variables } from "../../base/process/environment.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
-import { closeDatabase, createDatabase, findSdk, openDatabase } from "../clients/dynamodb.ts";
+import { createDatabase, findSdk, openDatabase } from "../clients/dynamodb.ts";
 import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
@@ -13,8 +13,8 @@ interface DatabaseAccess {
   readonly rows?: EarlyRows;
   /** Loads the SDK. Absent if it is already loaded. */
   readonly load?: () => Promise<unknown>;
-  /** Closes the connections of the database and of the early calls. */
-  readonly close: () => void;
+  /** Closes the database and the early calls. If absent, the caller closes the database. */
+  readonly close?: () => void;
 }
 
 export function readsWithoutSdk(variables: Variables): boolean {
@@ -32,10 +32,8 @@ export async function accessDatabase(
 ): Promise<DatabaseAccess> {
   const settings = isEarly ? leanSettings(variables) : undefined;
   const loadNow = settings && findSdk();
-  if (settings === undefined || loadNow === undefined) {
-    const database = await openDatabase(options);
-    return { database, close: () => closeDatabase(database) };
-  }
+  if (settings === undefined || loadNow === undefined)
+    return { database: await openDatabase(options) };
   const { isAsked, ...deferred } = deferDatabase({
     later: async () => {
       const sdk = await import("../clients/dynamodb-sdk.ts");
