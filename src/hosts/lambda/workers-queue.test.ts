@@ -1,4 +1,5 @@
 import {
+  ChangeMessageVisibilityCommand,
   GetQueueUrlCommand,
   ReceiveMessageCommand,
   SendMessageCommand,
@@ -168,6 +169,21 @@ async function invoke(
   );
 }
 
+/** Seconds for which the messages of these records are invisible from now on, by body, in order. */
+function handedBack(records: Parameters<LambdaQueueHandler>[0]["Records"]) {
+  const seen: [string, number | undefined][] = [];
+  const send = SQSClient.prototype.send;
+  vi.spyOn(SQSClient.prototype, "send").mockImplementation(function (this: SQSClient, command) {
+    if (command instanceof ChangeMessageVisibilityCommand) {
+      const { ReceiptHandle, VisibilityTimeout } = command.input;
+      const record = records.find(({ receiptHandle }) => receiptHandle === ReceiptHandle);
+      seen.push([record?.body ?? "?", VisibilityTimeout]);
+    }
+    return send.call(this, command);
+  });
+  return seen;
+}
+
 describe("a batch of events", () => {
   test("runs each event once, and acknowledges duplicates in the same batch and in later ones", async () => {
     const records = await received("events", [event("a", "dup"), event("a", "dup"), event("b")]);
@@ -262,8 +278,12 @@ describe("a batch of events", () => {
 
   test("is handed back without a run when no time is left", async () => {
     const records = await received("events", [event("late")]);
+    const seen = handedBack(records);
     expect(await invoke(records, 900)).toEqual([event("late")]);
     expect(runs).toEqual([]);
+    expect(seen).toEqual([[event("late"), 0]]);
+    const expired = records.map((record) => ({ ...record, receiptHandle: "expired" }));
+    expect(await invoke(expired, 900)).toEqual([event("late")]);
   });
 
   test("runs once when two processes receive it, and at most one of them hands it back", async () => {
@@ -292,6 +312,31 @@ describe("an ordered batch of jobs", () => {
     expect((await invoke(records)).sort()).toEqual([job("one-1", "one"), job("one-2", "one")]);
     expect(runs.filter((name) => name.startsWith("one"))).toEqual(["one-1"]);
     expect(runs.filter((name) => name.startsWith("two"))).toEqual(["two-1", "two-2"]);
+  });
+
+  test("makes the jobs behind a failed one visible a second after it, so that its group goes on", async () => {
+    broken.add("slow-1");
+    const bodies = ["slow-1", "slow-2", "slow-3"].map((name) => job(name, "slow"));
+    const records = await received("jobs", bodies);
+    const seen = handedBack(records);
+    expect(await invoke(records)).toEqual(bodies);
+    expect(seen).toEqual([
+      [bodies[0], 1],
+      [bodies[1], 2],
+      [bodies[2], 2],
+    ]);
+  });
+
+  test("makes all jobs of a group visible when no time is left, and none overtakes another", async () => {
+    const bodies = ["short-1", "short-2"].map((name) => job(name, "short"));
+    const records = await received("jobs", bodies);
+    const seen = handedBack(records);
+    expect(await invoke(records, 900)).toEqual(bodies);
+    expect(seen).toEqual([
+      [bodies[0], 0],
+      [bodies[1], 0],
+    ]);
+    expect(runs).toEqual([]);
   });
 
   test("is handled even when the server does not name its queue, with one warning", async () => {

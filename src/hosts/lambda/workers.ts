@@ -56,11 +56,14 @@ async function consume(
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
   const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
   const handle = async (queue: MessageQueue, record: SQSRecord) => {
-    if (time.isOverIn(0)) throw new Error("no time is left to start it");
-    const { kind } = await loaded.processMessage(runtime, adapters, queue, messageOf(record), {
+    if (time.isOverIn(0)) {
+      await queue.changeVisibility(record.receiptHandle, 0).catch(() => undefined);
+      return 0;
+    }
+    const done = await loaded.processMessage(runtime, adapters, queue, messageOf(record), {
       deadlineMs: time.deadlineMs,
     });
-    if (kind === "later") throw new Error("it comes again");
+    return done.kind === "later" ? done.afterMs + behindFirstMs : undefined;
   };
   // Only an event written by hand has records of several queues.
   const records = Map.groupBy(event.Records, ({ eventSourceARN }) => eventSourceARN);
@@ -76,23 +79,35 @@ async function consume(
         of,
         (record) => (queue.isOrdered ? record.attributes.MessageGroupId : undefined) ?? record,
       );
-      return [...groups.values()].map((group) => leftOf(group, (record) => handle(queue, record)));
+      return [...groups.values()].map((group) => leftOf(queue, group, handle));
     }),
   );
   return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
 }
 
-/** Handles records until one fails. Returns it and all after it, to retry. */
+/** Extra invisibility of messages after a retried one in their group, in milliseconds. */
+const behindFirstMs = 1_000;
+
+/**
+ * Handles records until one is to be retried. Returns it and all after it. SQS returns no message of
+ * a group while others of it are invisible, so those after it are handed back too.
+ *
+ * @param handle - returns for how long they are invisible, in milliseconds.
+ */
 async function leftOf(
+  queue: MessageQueue,
   group: readonly SQSRecord[],
-  handle: (record: SQSRecord) => Promise<void>,
+  handle: (queue: MessageQueue, record: SQSRecord) => Promise<number | undefined>,
 ): Promise<readonly SQSRecord[]> {
   for (const [index, record] of group.entries()) {
-    try {
-      await handle(record);
-    } catch {
-      return group.slice(index); // processMessage logs its failures
-    }
+    const behindMs = await handle(queue, record);
+    if (behindMs === undefined) continue;
+    const behind = group.slice(index + 1);
+    // If this fails, they come again when their visibility timeout expires.
+    await Promise.allSettled(
+      behind.map(({ receiptHandle }) => queue.changeVisibility(receiptHandle, behindMs)),
+    );
+    return [record, ...behind];
   }
   return [];
 }
