@@ -13,7 +13,7 @@ export const bundleDirectory = join(root, "infra/dist");
 const budgets = {
   "read at start, without SDK and zod": 91_100,
   "read at start": 369_600,
-  "all of it": 1_378_500,
+  "all of it": 1_379_800,
 };
 
 /** Code that belongs neither to the sample nor to keelson. */

@@ -179,7 +179,7 @@ function handedBack(records: Parameters<LambdaQueueHandler>[0]["Records"]) {
       const record = records.find(({ receiptHandle }) => receiptHandle === ReceiptHandle);
       seen.push([record?.body ?? "?", VisibilityTimeout]);
     }
-    return send.call(this, command);
+    return Reflect.apply(send, this, [command]);
   });
   return seen;
 }

@@ -32,7 +32,8 @@ test("A schedule's function dispatches rows left in the outbox, once they are no
     const sweep = lambdaSweep(build());
     expect(await sweep()).toEqual({ dispatched: 0, left: 0, setAside: 0 });
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 11_000 });
-    expect(await sweep()).toEqual({ dispatched: 1, left: 0, setAside: 0 });
+    const context = { getRemainingTimeInMillis: () => 60_000 };
+    expect(await sweep({}, context)).toEqual({ dispatched: 1, left: 0, setAside: 0 });
     expect(await sweep()).toEqual({ dispatched: 0, left: 0, setAside: 0 });
   } finally {
     await app.close();

@@ -56,10 +56,7 @@ async function consume(
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
   const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
   const handle = async (queue: MessageQueue, record: SQSRecord) => {
-    if (time.isOverIn(0)) {
-      await queue.changeVisibility(record.receiptHandle, 0).catch(() => undefined);
-      return 0;
-    }
+    if (time.isOverIn(0)) return 0;
     const done = await loaded.processMessage(runtime, adapters, queue, messageOf(record), {
       deadlineMs: time.deadlineMs,
     });
@@ -89,10 +86,10 @@ async function consume(
 const behindFirstMs = 1_000;
 
 /**
- * Handles records until one is to be retried. Returns it and all after it. SQS returns no message of
- * a group while others of it are invisible, so those after it are handed back too.
+ * Handles records until one must be retried. Returns it and all after it. SQS returns no message of
+ * a group while another one is invisible, so those after it are handed back too.
  *
- * @param handle - returns for how long they are invisible, in milliseconds.
+ * @param handle - returns for how long they are invisible, in milliseconds; 0 if no time was left.
  */
 async function leftOf(
   queue: MessageQueue,
@@ -102,12 +99,14 @@ async function leftOf(
   for (const [index, record] of group.entries()) {
     const behindMs = await handle(queue, record);
     if (behindMs === undefined) continue;
-    const behind = group.slice(index + 1);
-    // If this fails, they come again when their visibility timeout expires.
+    const left = group.slice(index);
+    // A retried message was handed back already; one that no time was left for was not. If this
+    // fails, SQS redelivers them when their visibility timeout expires.
+    const visible = left.slice(behindMs === 0 ? 0 : 1);
     await Promise.allSettled(
-      behind.map(({ receiptHandle }) => queue.changeVisibility(receiptHandle, behindMs)),
+      visible.map(({ receiptHandle }) => queue.changeVisibility(receiptHandle, behindMs)),
     );
-    return [record, ...behind];
+    return left;
   }
   return [];
 }
@@ -149,21 +148,25 @@ export function lambdaOutbox(server: Server): LambdaOutboxHandler {
   );
 }
 
-/** Minimum age of an outbox row for a scheduled sweep, in milliseconds. */
-const graceMs = 10_000;
-
 /**
  * Creates a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches events that
  * were committed to the outbox but not dispatched, because the function ended or the event bus
  * failed. It also sends jobs and deliveries that are due, and those that were not sent after their
- * commit: {@link lambdaOutbox} does not send them.
+ * commit: {@link lambdaOutbox} does not send them. It starts no work in the last 5 s before the
+ * function's timeout, and returns how many rows were sent, set aside and, at least, left.
  *
  * @example
  * export const sweep = lambdaSweep(server);
  */
-export function lambdaSweep(server: Server): () => Promise<Swept> {
-  return worker(server, "sweep", loadShared, async ({ runtime }) =>
-    (await runtime.runs.open()).outbox.sweep({ graceMs }),
+export function lambdaSweep(
+  server: Server,
+): (event?: unknown, context?: TimedContext) => Promise<Swept> {
+  return worker(
+    server,
+    "sweep",
+    () => import("./sweep-in-time.ts"),
+    ({ loaded, runtime }, _event, context) =>
+      loaded.sweepInTime(runtime, timeLeft(context, runtime.clock)),
   );
 }
 

@@ -206,6 +206,28 @@ test("starts no further partition when the sweep is aborted", async () => {
   expect(duePlace(rows[0]?.eventId)).toEqual({ shard: rows[0]?.shard, sort: rows[0]?.sort });
 });
 
+test("begins no further job once the sweep is aborted, keeps each group's order, and counts what is left", async () => {
+  const rows: OutboxRow[] = [];
+  const stopping = new AbortController();
+  const sweep = sweepOf(rows, {
+    fails: () => {
+      stopping.abort();
+      return false;
+    },
+  });
+  const { nowMs } = sweep.world;
+  const queued = Array.from({ length: 60 }, (_, n) => jobAt(nowMs - 60 + n, n, "one-group"));
+  for (const row of queued) rows.push({ ...row, shard: "due#0" });
+
+  expect(await sweepDueJobs(sweep.options, stopping.signal, () => undefined)).toEqual({
+    dispatched: 1,
+    left: 59,
+    setAside: 0,
+  });
+  expect([sweep.sent, sweep.lines]).toEqual([['{"n":0}'], []]);
+  expect(rows).toHaveLength(59);
+});
+
 describe("a job that the queue will never accept", () => {
   const failure = "InvalidMessageContents: Invalid characters found.";
   /** As many as make a page and a half of one partition, the last of them another's. */

@@ -151,7 +151,7 @@ export function sweepDueJobs(
   signal: AbortSignal | undefined,
   seen: Sweeping["seen"],
 ): Promise<Swept> {
-  const work: Sweeping["work"] = (rows, blocked) => sendAll(options, rows, blocked);
+  const work: Sweeping["work"] = (rows, blocked) => sendAll(options, rows, blocked, signal);
   return sweepShards({ ...options, signal, seen, work }, "due", options.clock.now() + 1);
 }
 
@@ -174,12 +174,14 @@ async function sendAll(
   options: SendingOptions,
   rows: readonly OutboxRow[],
   blocked = new Set<string>(),
+  signal?: AbortSignal,
 ): Promise<WorkedPage> {
   let swept = nothing;
   let hasAnswers = false;
   const failed: string[] = [];
   let firstReason: string | undefined;
   const attempt = async (row: OutboxRow): Promise<Swept> => {
+    if (signal?.aborted) return { ...nothing, left: 1 };
     try {
       const refusal = await sendOne(options, row);
       hasAnswers = true;

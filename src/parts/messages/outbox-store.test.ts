@@ -200,7 +200,20 @@ test("an aborted sweep or a lost claim stops before the next page", async () => 
     end1.abort();
     return work(page);
   });
-  expect([swept.dispatched, aborted.claimed.at(-1)]).toEqual([2, "released"]);
+  expect([swept, aborted.claimed.at(-1)]).toEqual([
+    { dispatched: 2, left: 1, setAside: 0 },
+    "released",
+  ]);
+
+  const last = shardOf(2, { most: 2 });
+  const end2 = new AbortController();
+  const takingLast = taking(last.rows);
+  expect(
+    await sweepShard(last.given, end, end2.signal, async (page) => {
+      end2.abort();
+      return takingLast(page);
+    }),
+  ).toEqual({ dispatched: 2, left: 0, setAside: 0 });
 
   let isLost = false;
   const lost = shardOf(5, { most: 2, isLost: () => isLost });

@@ -95,7 +95,7 @@ export interface Sweeping {
 
 /**
  * Sweeps all shards, one after another. The milliseconds of `beforeMs` choose the first, so that none
- * always waits for the others.
+ * always waits for the others. After an abort, the rows that remain count as left.
  *
  * @param kind - `due` for jobs, which are kept apart from events because events are sent immediately.
  * @param beforeMs - time in epoch milliseconds. Rows of that time or later stay.
@@ -113,14 +113,16 @@ export async function sweepShards(
     (_, index) => `${kind}#${(index + Math.abs(Math.trunc(beforeMs))) % shards}`,
   );
   const firsts = await sweeping.store.firsts(names, before);
+  for (const first of firsts) if (first.status === "fulfilled") sweeping.seen(first.value);
   let total = nothing;
   for (const [number, first] of firsts.entries()) {
-    if (sweeping.signal?.aborted) break;
     if (first.status === "rejected") throw first.reason;
     // Most shards are empty, and so cost no claim.
     if (first.value.length === 0) continue;
-    sweeping.seen(first.value);
-    total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name
+    const swept = sweeping.signal?.aborted
+      ? { ...nothing, left: 1 }
+      : await sweepShard(sweeping, names[number] as string, before); // safe: one result for each name
+    total = sum(total, swept);
   }
   return total;
 }
@@ -146,7 +148,12 @@ async function sweepShard(
     // From the last stop to the end, then from the start to that stop.
     let [after, end, blocked] = [stop?.after, before, new Set(stop?.blocked)];
     for (let isWrapped = stop === undefined; ; ) {
-      if (signal?.aborted || claim.isLost()) break;
+      if (claim.isLost()) break;
+      if (signal?.aborted) {
+        const rest = await store.pending(shard, end, 1, after);
+        total = sum(total, { ...nothing, left: rest.length });
+        break;
+      }
       const rows = await store.pending(shard, end, pageSize, after);
       if (rows.length > 0) {
         seen(rows);

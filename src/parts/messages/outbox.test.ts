@@ -274,17 +274,29 @@ test("a sweep begins with a shard that its time chooses, so that none is always 
   }
 });
 
-test("a sweep sends due jobs before events, however many events wait", async () => {
+test("a sweep sends due jobs and events side by side, so that a backlog of one delays none of the other", async () => {
   const shared = new Shared();
   for (let number = 0; number < 250; number += 1) shared.add(0, number, graceMs + 1_000);
+  const allSent = Promise.withResolvers<void>();
   const putsBefore: number[] = [];
   const sweepDue = async () => {
     putsBefore.push(shared.puts.length);
+    await allSent.promise;
     return { dispatched: 1, left: 0, setAside: 0 };
   };
+  shared.reasonOf = (_eventId, call) => void (call === 3 && allSent.resolve());
   const swept = await outboxOf(shared, { sweepDue }).sweep({ graceMs });
 
   expect([putsBefore, swept.dispatched]).toEqual([[0], 251]);
+});
+
+test("events that cannot be read do not stop the due jobs, which the log counts before the error is thrown", async () => {
+  const shared = new Shared();
+  const sweepDue = async () => ({ dispatched: 3, left: 0, setAside: 0 });
+  const sweep = outboxOf(shared, { sweepDue, pending: reject }).sweep({ graceMs });
+
+  await expect(sweep).rejects.toThrow("connect ECONNREFUSED");
+  expect(shared.lines).toEqual([["info", "outbox.swept", { dispatched: 3, left: 0, setAside: 0 }]]);
 });
 
 test("due jobs that cannot be read do not stop the events, and their error is thrown at the end", async () => {
@@ -598,8 +610,13 @@ test("a sweep aborted before it begins reads nothing and records no metrics", as
   expect([shared.reads, shared.puts, values]).toEqual([[], [], []]);
 });
 
-test("a sweep aborted midway records no metrics, because unread shards may hold more and older rows", async () => {
-  for (const at of ["shard#1", "shard#6", "due"]) {
+test.each([
+  ["shard#1", { dispatched: 1, left: 1, setAside: 0 }],
+  ["shard#6", { dispatched: 2, left: 0, setAside: 0 }],
+  ["due", undefined],
+])(
+  "a sweep aborted at %s counts each shard that it leaves, and knows the age of the oldest row it has read of",
+  async (at, swept) => {
     const shared = new Shared();
     for (const shard of [1, 6]) shared.add(shard, 0, graceMs + 50_000);
     const stopping = new AbortController();
@@ -611,9 +628,16 @@ test("a sweep aborted midway records no metrics, because unread shards may hold 
     };
     const { outbox } = processOf(shared, { metrics, turn, sweepDue });
     await outbox.sweep({ graceMs, signal: stopping.signal });
-    expect([at, stopping.signal.aborted, values]).toEqual([at, true, []]);
-  }
-});
+    expect(stopping.signal.aborted).toBe(true);
+    // After "due", nothing is read, so that nothing is known.
+    const measured = [
+      ["keelson.outbox.length", 2],
+      ["keelson.outbox.age", 60],
+    ];
+    expect(values).toEqual(swept === undefined ? [] : measured);
+    expect(shared.lines).toEqual(swept === undefined ? [] : [["info", "outbox.swept", swept]]);
+  },
+);
 
 test("the reported age is that of the oldest row, including shards claimed by another sweep and due jobs", async () => {
   const shared = new Shared();
@@ -638,7 +662,7 @@ test("the reported age is that of the oldest row, including shards claimed by an
   ).toEqual([100, 300, 0]);
 });
 
-test("an aborted sweep finishes the current page and releases its shards", async () => {
+test("an aborted sweep finishes the current page, counts the shards with more rows, and releases its shards", async () => {
   const shared = new Shared();
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
   shared.add(6, 0, graceMs);
@@ -646,7 +670,7 @@ test("an aborted sweep finishes the current page and releases its shards", async
   shared.reasonOf = () => void stopping.abort();
   expect(await outboxOf(shared).sweep({ graceMs, signal: stopping.signal })).toEqual({
     dispatched: 100,
-    left: 0,
+    left: 2,
     setAside: 0,
   });
   expect(shared.puts).toHaveLength(1);

@@ -52,8 +52,8 @@ export interface Outbox {
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
    * Dispatches the rows of every shard that no other sweep has claimed, and sets aside those that
-   * the bus will never accept. Sends the due jobs first. @throws any error of the store; if due jobs cause
-   * it, after the events.
+   * the bus will never accept. Sends the due jobs at the same time. @throws any error of the store, once
+   * both have ended.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }
@@ -61,6 +61,7 @@ export interface Outbox {
 export interface SweepOptions {
   /** Minimum age of a row, in milliseconds. Younger rows are still being dispatched. */
   readonly graceMs: number;
+  /** No page or job is started after it aborts. */
   readonly signal?: AbortSignal;
 }
 
@@ -94,21 +95,25 @@ export function createOutbox(options: OutboxOptions): Outbox {
         for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
       const work = (rows: readonly OutboxRow[]) => put(options, rows, true);
-      // Jobs first: a backlog of events would delay those that are due. Their error must not stop the events.
-      const [jobs] = await Promise.allSettled([sweepDue?.(signal, seen) ?? nothing]);
       const before = sweptFrom - graceMs + 1;
       const events = { store, claims, stops, signal, seen, work };
-      const swept = await sweepShards(events, "shard", before);
-      const total = jobs.status === "fulfilled" ? sum(jobs.value, swept) : swept;
+      // Side by side, so that a backlog of one delays nothing of the other, nor does its error.
+      const ended = await Promise.allSettled([
+        sweepDue?.(signal, seen) ?? nothing,
+        sweepShards(events, "shard", before),
+      ]);
+      const failure = ended.find((one) => one.status === "rejected");
+      const total = ended
+        .map((one) => (one.status === "fulfilled" ? one.value : nothing))
+        .reduce(sum);
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
-      // After an abort, or if jobs cannot be read and there are no events, the number of rows is unknown.
-      const isKnown = jobs.status === "fulfilled" || oldestMs < sweptFrom;
-      if (isKnown && !signal?.aborted) {
+      // A sweep that fails or stops before it sees a row does not know whether there is any.
+      if (oldestMs < sweptFrom || (failure === undefined && !signal?.aborted)) {
         metrics?.record("keelson.outbox.length", found);
         metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
       }
-      if (jobs.status === "rejected") throw jobs.reason;
+      if (failure !== undefined) throw failure.reason;
       return total;
     },
   };
