@@ -98,7 +98,8 @@ export interface JobOptions<
   readonly dedupScope?: "tenant" | "user";
   /**
    * Returns the ordering key. Jobs with equal keys run one after another, in the order they were
-   * enqueued. Default: no order.
+   * enqueued, except that a job may overtake one that a crash or an outage has left in the outbox.
+   * Default: no order.
    */
   readonly order?: (payload: NoInfer<Payload>) => string;
   /** Runs at a time, in all processes together. Default: no limit. */
