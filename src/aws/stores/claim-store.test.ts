@@ -293,3 +293,24 @@ test("treats an invalid item as a claim that expired long ago", async () => {
   expect(record).toEqual({ status: "INPROGRESS", owner: "", expiresAt: 0, leaseUntilMs: 0 });
   expect(judge(record, "ann", nowMs)).toBe("free");
 });
+
+test("a commit whose answer is lost is sent once, and is no refusal", async () => {
+  const key = newKey();
+  await store.take(key, takenClaim("ann", nowMs), nowMs);
+  let sent = 0;
+  database.middlewareStack.add(
+    (next) => async (given) => {
+      await next(given);
+      sent += 1;
+      throw new Error("socket hang up");
+    },
+    { step: "finalizeRequest", priority: "high", name: "lost" },
+  );
+  const completed = { key, claim: completedClaim("ann", nowMs) };
+  const transaction = { items: [], completed, held: undefined, token: crypto.randomUUID() };
+  const committed = store.commit({ ...transaction, tenantId: undefined });
+  await expect(committed).rejects.toMatchObject({ name: "Error", message: "socket hang up" });
+  database.middlewareStack.remove("lost");
+  expect(sent).toBe(1);
+  expect(await store.read(key)).toMatchObject({ status: "COMPLETED" });
+});

@@ -10,7 +10,7 @@ import {
 import type { ClaimCommit, ClaimStore } from "../../parts/once/claim-store.ts";
 import type { EarlyRows } from "../light/light-database.ts";
 import { type ClaimForm, claimOf, type Item } from "./claim-item.ts";
-import { held, isNamed, tableOf } from "./table.ts";
+import { assertConvertible, held, isNamed, tableOf } from "./table.ts";
 
 const partsPerRead = 25;
 
@@ -248,11 +248,13 @@ function commitOf(
     ];
     // Safe: invalid items were refused earlier, and DynamoDB refuses invalid actions.
     const TransactItems = [...items, ...own] as TransactWriteCommandInput["TransactItems"];
+    const command = new TransactWriteCommand({ TransactItems, ClientRequestToken: token });
+    const committer = tenantId === undefined ? database : committing(tenantId);
     try {
-      const committer = tenantId === undefined ? database : committing(tenantId);
-      await committer.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
+      await committer.send(command);
       return undefined;
     } catch (error) {
+      await assertConvertible(committer, command, error);
       if (!isNamed(error, "TransactionCanceledException")) throw error;
       const { CancellationReasons: reasons = [] } = error as {
         readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];

@@ -3,6 +3,7 @@ import type {
   QueryCommandInput,
   ScanCommandInput,
   ScanCommandOutput,
+  TransactWriteCommand,
   TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
 import { quoted } from "../../base/errors/quoted.ts";
@@ -98,6 +99,27 @@ export async function transact(
   }
 }
 
+/**
+ * For a `Date`, `NaN` or an empty set, the SDK throws a plain `Error` before it sends the command.
+ *
+ * @throws TypeError if `error` is such an error: the SDK throws it again when the command stops
+ * after its conversion.
+ */
+export async function assertConvertible(
+  database: Database,
+  command: TransactWriteCommand,
+  error: unknown,
+): Promise<void> {
+  if (!isNamed(error, "Error")) return;
+  const stop = () => Promise.reject(new RangeError("converted"));
+  command.middlewareStack.add(() => stop, { step: "build", priority: "high" });
+  const again: unknown = await database.send(command).catch((thrown: unknown) => thrown);
+  if (isNamed(again, "Error"))
+    throw new TypeError(`ctx.commit: the SDK cannot convert an item: ${again.message}`, {
+      cause: error,
+    });
+}
+
 /** Returns a number of a row; NaN for any other value, and for none. */
 export function numberIn(value: unknown): number {
   return typeof value === "number" || typeof value === "bigint" ? Number(value) : Number.NaN;
@@ -124,7 +146,7 @@ export function malformedRow(
   return new Error(`the row ${quoted(pk)} ${quoted(sk)} cannot be read: ${problem}; correct it`);
 }
 
-export function isNamed(error: unknown, ...names: readonly string[]): boolean {
+export function isNamed(error: unknown, ...names: readonly string[]): error is Error {
   return error instanceof Error && names.includes(error.name);
 }
 

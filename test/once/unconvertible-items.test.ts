@@ -1,0 +1,71 @@
+import { access, buildServer, defineFeature, type PipelineContext } from "keelson";
+import { startTestApp, type TestApp } from "keelson/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+
+type Deed = (ctx: PipelineContext) => Promise<unknown>;
+let deed: Deed;
+let runs = 0;
+
+const orders = defineFeature("orders", (r) => {
+  const table = r.table("orders", { partitionKey: "pk", tenant: false });
+  r.write("order.make", {
+    route: "POST /orders",
+    access: access.authenticated,
+    handler: async (ctx) => {
+      runs += 1;
+      return deed(ctx);
+    },
+  });
+  return { table };
+});
+
+let app: TestApp;
+let keys = 0;
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [orders] }));
+});
+afterAll(() => app.close());
+beforeEach(() => {
+  runs = 0;
+});
+
+const send = (key: string) =>
+  app.fetch("/orders", {
+    method: "POST",
+    as: { id: "ann", tenantId: "acme" },
+    headers: { "idempotency-key": key },
+  });
+const put = (value?: unknown) => ({
+  Put: { TableName: orders.table.name, Item: { pk: `order ${keys}`, value } },
+});
+/** Commits that were sent, and reads of claims, which follow an attempt with an unknown outcome. */
+const sent = ({ TransactWriteItems = 0, GetItem = 0 } = app.calls) => [TransactWriteItems, GetItem];
+
+test.each([
+  ["a Date", new Date(0), "Unsupported type passed"],
+  ["NaN", Number.NaN, "Special numeric value NaN"],
+  ["1e300", 1e300, "greater than Number.MAX_SAFE_INTEGER"],
+  ["an empty Set", new Set(), "non-empty set"],
+])(
+  "a commit that the SDK cannot convert because of %s is not sent, and releases the claim",
+  async (_name, value, reason) => {
+    const [commits = 0, reads] = sent();
+    const key = `k${++keys}`;
+    deed = (ctx) => ctx.commit([put(value)], { made: "first" });
+    const refused = await send(key);
+    expect(refused.status).toBe(500);
+    expect([runs, sent()]).toEqual([1, [commits, reads]]);
+    expect(app.logs.filter(({ msg }) => msg === "once.commit_uncertain")).toEqual([]);
+
+    // The claim is released, so the retry runs immediately. A handler that catches the error may commit.
+    deed = async (ctx) => {
+      const failed = ctx.commit([put(value)], { made: "second" });
+      await expect(failed).rejects.toThrow(TypeError);
+      await expect(failed).rejects.toThrow(reason);
+      return ctx.commit([put("ok")], { made: "third" });
+    };
+    const answer = await send(key);
+    expect([answer.status, await answer.json()]).toEqual([200, { made: "third" }]);
+    expect([runs, sent()]).toEqual([2, [commits + 1, reads]]);
+  },
+);
