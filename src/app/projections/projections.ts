@@ -1,6 +1,7 @@
 import { CommitConditionError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { Recent } from "../../base/process/recent.ts";
 import type { AmbientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
@@ -25,18 +26,17 @@ export function createProjections({
   store: () => Promise<ProjectionStore>;
   clock: Clock;
 }) {
-  const held = new Map<string, { untilMs: number; version: Promise<number | undefined> }>();
+  let held = new Recent<Promise<number | undefined>>(mostHeld, heldMs);
 
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
 
   const active = (name: string, tenantId: string | undefined): Promise<number | undefined> => {
     const key = JSON.stringify([name, tenantId]);
-    const known = held.get(key);
-    if (known !== undefined && clock.now() < known.untilMs) return known.version;
+    const known = held.get(key, clock.now());
+    if (known !== undefined) return known;
     const version = read(name, tenantId);
-    if (held.size >= mostHeld) held.clear();
-    held.set(key, { untilMs: clock.now() + heldMs, version });
+    held.set(key, version, clock.now());
     version.catch(() => held.delete(key));
     return version;
   };
@@ -51,7 +51,7 @@ export function createProjections({
   ) => {
     const current = await active(name, tenantId);
     if (current !== undefined) return current;
-    held.clear();
+    held = new Recent(mostHeld, heldMs);
     const first = { version, revision: crypto.randomUUID() };
     if (await (await store()).activate(name, undefined, first, undefined)) return version;
     /* v8 ignore next -- the first process has stored a version, which is never removed */

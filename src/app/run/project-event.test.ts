@@ -76,6 +76,16 @@ describe("an event of a projection", () => {
     },
   );
 
+  test("is counted in the version that is active by then if the clock was set back", async () => {
+    const shelf = start(1);
+    shelf.world.nowMs += 3_600_000;
+    await consume(shelf);
+    shelf.world.nowMs -= 3_600_000;
+    shelf.active.set("all", { version: 2, revision: "s" });
+    await consume(shelf, { ...event, eventId: "e-2" });
+    expect(shelf.counted).toEqual(["1 acme e-1", "2 acme e-1", "2 acme e-2"]);
+  });
+
   test("fails, and is counted in no version, if that of its active version fails", async () => {
     const failure = new Error("the projection does not like it");
     const shelf = startCounted((_ctx, _event, { version }) => {

@@ -58,6 +58,13 @@ describe("recording a day", () => {
     expect(calls).toHaveLength(6);
   });
 
+  test("reads the rows again after the clock is set back", async () => {
+    const { days, calls } = table([first, day()]);
+    await days.note(stream, noon, 3);
+    await days.note(stream, noon - 1, 3);
+    expect(calls).toEqual(["BatchGetItemCommand", "BatchGetItemCommand"]);
+  });
+
   test("also puts the next day, and that of another tenant, type and duration", async () => {
     const { days, sorts } = table([first]);
     await days.note(stream, noon, 3);

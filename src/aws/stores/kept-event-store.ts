@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/process/clock.ts";
+import { Recent } from "../../base/process/recent.ts";
 import { serviceSizes, tooLarge } from "../../base/sizes/service-sizes.ts";
 import type { Database } from "../../base/types/database.ts";
 import { envelopeText } from "../../parts/messages/envelope.ts";
@@ -87,7 +88,7 @@ const mostNoted = 10_000;
 export const firstSort = "first";
 
 export function keptDays(database: Database, tableName: string) {
-  const noted = new Map<string, number>();
+  const noted = new Recent<true>(mostNoted, notedMs);
   const { put } = tableOf(database, tableName);
 
   const read = async (Keys: Item[]): Promise<readonly Item[]> => {
@@ -107,7 +108,7 @@ export function keptDays(database: Database, tableName: string) {
       const pk = daysPartition(stream);
       const { tenantId, type } = stream;
       const known = `${pk} ${day} ${days}`;
-      if ((noted.get(known) ?? 0) > nowMs) return;
+      if (noted.get(known, nowMs)) return;
       const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
       const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
       // Written before the day, because a process that finds the day assumes that this row exists.
@@ -126,8 +127,7 @@ export function keptDays(database: Database, tableName: string) {
           ...(expiration !== undefined && values), // DynamoDB refuses an empty list of values
         });
       }
-      if (noted.size >= mostNoted) noted.clear();
-      noted.set(known, nowMs + notedMs);
+      noted.set(known, true, nowMs);
     },
   };
 }

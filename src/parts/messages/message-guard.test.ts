@@ -260,6 +260,15 @@ test("logs each kind of tolerated proof failure once per minute, with the number
   ]);
 });
 
+test("logs proof failures also after the clock is set back", async () => {
+  const { guard, seen } = guardOf({ proof: "sign", ring: ringOf("k1") });
+  await admitJob(guard, jobText(job));
+  seen.nowMs -= 1;
+  await admitJob(guard, jobText(job));
+  await admitJob(guard, jobText(job));
+  expect(seen.lines).toHaveLength(2);
+});
+
 test("reads the key ring once to find a new key, and accepts the message", async () => {
   const { guard: signer } = guardOf({ ring: ringOf("k2") });
   const { guard, seen } = guardOf({

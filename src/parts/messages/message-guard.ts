@@ -177,7 +177,8 @@ function createDoubtLog(clock: Clock, log: MessageGuardOptions["log"]) {
     const last = warned.get(key);
     const messages = (last?.messages ?? 0) + 1;
     const nowMs = clock.now();
-    if (last !== undefined && nowMs - last.atMs < lineMs) {
+    // A clock that was set back must not silence the log.
+    if (last !== undefined && nowMs >= last.atMs && nowMs < last.atMs + lineMs) {
       last.messages = messages;
       return;
     }

@@ -152,6 +152,16 @@ test("a run waits for a claim that another run takes over first", async () => {
   });
 });
 
+test("a clock that is set back by an hour does not prolong the wait for another run", async () => {
+  const { world, take, claims } = start((call, nth) => {
+    if (call === "wait" && nth === 1) world.nowMs -= 3_600_000;
+    return "fine";
+  });
+  await take();
+  expect(await claims.take(key, { waitMs: 1_000, stop: [] })).toMatchObject({ kind: "running" });
+  expect(world.nowMs).toBe(new World().nowMs - 3_600_000 + 1_000);
+});
+
 test("a lease is renewed three times before it ends, for as long as a run may be retried", async () => {
   const { world, take, timers, record } = start();
   await take();

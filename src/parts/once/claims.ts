@@ -205,7 +205,7 @@ class Taking {
   readonly #endMs: number;
   #generation: string | undefined;
   #pauseMs = shortestPollMs;
-  #hasWaited = false;
+  #waitedMs = 0; // a clock that was set back must not prolong the wait
 
   constructor(parts: HoldingParts, key: ClaimKey, owner: string, options: TakeOptions) {
     const { waitMs, nowMs, deadlineMs = Number.POSITIVE_INFINITY } = options;
@@ -228,7 +228,7 @@ class Taking {
         case "mine":
           return this.#held();
         case "done":
-          return { ...found, hasWaited: this.#hasWaited };
+          return { ...found, hasWaited: this.#waitedMs > 0 };
         case "other":
           return { kind: "other" };
         case "running": {
@@ -274,17 +274,18 @@ class Taking {
 
   #held(): Taken {
     const claim = new Claim(this.#parts, this.#key, this.#owner, this.#taking());
-    return { kind: "taken", claim, hasWaited: this.#hasWaited };
+    return { kind: "taken", claim, hasWaited: this.#waitedMs > 0 };
   }
 
   /** Returns `false` immediately if the wait has ended. */
   async #waited(): Promise<boolean> {
     const { clock, schedule } = this.#parts;
-    const { stop } = this.#options;
-    const leftMs = this.#endMs - clock.now();
+    const { stop, waitMs } = this.#options;
+    const leftMs = Math.min(this.#endMs - clock.now(), waitMs - this.#waitedMs);
     if (leftMs <= 0 || stop.some(({ aborted }) => aborted)) return false;
-    this.#hasWaited = true;
-    await schedule.wait(Math.min(leftMs, this.#pauseMs * (0.5 + schedule.random())), stop);
+    const pauseMs = Math.min(leftMs, this.#pauseMs * (0.5 + schedule.random()));
+    this.#waitedMs += pauseMs;
+    await schedule.wait(pauseMs, stop);
     this.#pauseMs = Math.min(longestPollMs, this.#pauseMs * 1.5);
     return true;
   }
