@@ -199,3 +199,20 @@ test.each<[unknown, string]>([
   );
   expect([ledger.size, did]).toEqual([0, []]);
 });
+
+test.each([
+  ["null", null],
+  ["object", { number: 7 }],
+  ["number", 7],
+])(
+  "a key of type %s is refused, as different ones may convert to the same string",
+  async (type, key) => {
+    const { run, ledger } = delivering();
+    // Safe cast: plain JavaScript may pass anything.
+    const options = { key: key as never };
+    await expect(deliver(run, "handler", "wall", { text: "hi" }, options)).rejects.toThrow(
+      `ctx.delivery.send: the key for wall is ${type}; use a string`,
+    );
+    expect(ledger.size).toBe(0);
+  },
+);

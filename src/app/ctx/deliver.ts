@@ -29,6 +29,11 @@ export async function deliver(
   const ownId = deriveId(call, "delivery", channel);
   if (typeof message !== "object" || message === null || Array.isArray(message))
     throw new TypeError(`ctx.delivery.send: the message for ${channel} is not an object`);
+  const given: unknown = key; // all objects would convert to the same string, as would missing values
+  if (given !== undefined && typeof given !== "string")
+    throw new TypeError(
+      `ctx.delivery.send: the key for ${channel} is ${given === null ? "null" : typeof given}; use a string`,
+    );
   await checkPayload(declaration.input, message, (problems) =>
     misfit("ctx.delivery.send", `the message for ${channel}`, problems),
   );

@@ -26,8 +26,8 @@ export interface DeliveryAccessor {
    * Sends a message through a channel, at least once. It joins the commit of the run, unless
    * `options.afterCommit` is `false`.
    * @returns the delivery's ID, which the channel's `send` receives.
-   * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared
-   * channel, after `commit` has started, and in a query.
+   * @throws TypeError if the message does not match the channel's `input`, and for a `key` that is not
+   * a string; Error for an undeclared channel, after `commit` has started, and in a query.
    */
   readonly send: <Channel extends AnyChannel>(
     channel: Channel,
