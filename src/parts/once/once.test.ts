@@ -1,5 +1,5 @@
 import { getEventListeners } from "node:events";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { storeOf, World } from "../../../test/once/world.ts";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import type { Logger } from "../../base/log/logger.ts";
@@ -199,6 +199,18 @@ describe("a duplicate in the same process", () => {
     expect(first.signal()?.aborted).toBe(false);
     first.end(answer("one"));
     expect(await first.outcome).toMatchObject({ answer: answer("one") });
+  });
+
+  test("waits as long as it takes if its limit is longer than the longest timer", async () => {
+    const { begin, run } = start({ waitMs: Number.MAX_SAFE_INTEGER });
+    const first = await begin();
+    const timers = vi.spyOn(globalThis, "setTimeout");
+    const duplicate = run(never);
+    const limits = timers.mock.calls.map(([, ms]) => ms);
+    timers.mockRestore();
+    first.end(answer("one"));
+    expect(await duplicate).toMatchObject({ answer: answer("one") });
+    expect(limits).toEqual([2_147_483_647]);
   });
 
   test("is refused when the process drains, whether it waits already or comes later", async () => {

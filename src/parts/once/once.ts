@@ -162,7 +162,8 @@ class SharedRun {
     const leave = this.enter(caller);
     const { promise: givenUp, resolve } = Promise.withResolvers<"running">();
     const stop = () => resolve("running");
-    const timer = setTimeout(stop, waitMs);
+    // A longer timer would fire immediately.
+    const timer = setTimeout(stop, Math.min(waitMs, 2 ** 31 - 1));
     caller?.addEventListener("abort", stop);
     waiting.add(stop);
     try {
