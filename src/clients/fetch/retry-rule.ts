@@ -72,6 +72,9 @@ export function rateLimitMs(headers: Pick<Headers, "get">): number {
   return Math.max(...waits) * 1_000;
 }
 
+/** Longest timer, in milliseconds. A longer one would fire immediately. */
+export const longestTimerMs = 2 ** 31 - 1;
+
 /** Waits. Rejects with the signal's reason as soon as the signal aborts. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.reject(signal.reason);
@@ -80,10 +83,13 @@ export function wait(ms: number, signal: AbortSignal): Promise<void> {
       clearTimeout(timer);
       reject(signal.reason);
     };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", abort);
-      resolve();
-    }, ms);
+    const timer = setTimeout(
+      () => {
+        signal.removeEventListener("abort", abort);
+        resolve();
+      },
+      Math.min(ms, longestTimerMs),
+    );
     signal.addEventListener("abort", abort, { once: true });
   });
 }

@@ -464,3 +464,19 @@ test("makes one attempt when attempts is not a number", async () => {
   const response = await retryingFetch({ attempts: Number("three") })(origin);
   expect([response.status, arrived.length]).toEqual([503, 1]);
 });
+
+test("a call without limits waits for its response, and no timer fires immediately", async () => {
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  onTestFinished(() => void timers.mockRestore());
+  const fetch = retryingFetch({
+    attemptMs: Number.POSITIVE_INFINITY,
+    totalMs: Number.POSITIVE_INFINITY,
+    fetch: async () => new Response(),
+  });
+  expect((await fetch("http://files.example/")).ok).toBe(true);
+  const ended = new AbortController();
+  const pause = wait(Number.POSITIVE_INFINITY, ended.signal);
+  ended.abort();
+  await expect(pause).rejects.toBe(ended.signal.reason);
+  expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([2_147_483_647, 2_147_483_647]);
+});

@@ -1,6 +1,7 @@
 import { identifiedRequest } from "./identified-request.ts";
 import {
   isRetried,
+  longestTimerMs,
   mayBeRetried,
   pauseAfter,
   rateLimitMs,
@@ -150,7 +151,7 @@ async function sendOnce(
   const late = new AbortController();
   const timer = setTimeout(
     () => late.abort(new DOMException(`no answer within ${limitMs} ms`, "TimeoutError")),
-    limitMs,
+    Math.min(limitMs, longestTimerMs),
   );
   try {
     const signal = AbortSignal.any([request.signal, late.signal]);
