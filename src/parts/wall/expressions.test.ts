@@ -212,3 +212,11 @@ test("forgets expressions beyond a thousand", () => {
   expect(update("SET first = :a")).not.toBe(first);
   expect(update("SET first = :a")).toEqual(first);
 });
+
+test("an expression that cannot be parsed is not remembered, so it takes no memory", () => {
+  const { update } = createExpressions();
+  const known = update("SET a = :a");
+  for (let index = 0; index < 1_000; index++)
+    expect(update(`SET ${"b".repeat(4_096)}${index} = :b`)).toBeUndefined();
+  expect(update("SET a = :a")).toBe(known);
+});
