@@ -424,7 +424,7 @@ test("rows that the bus refuses do not block later rows or other shards", async 
       "event.dispatch_failed",
       { events: refused.map((id) => `file.created ${id}`), reason: "InternalFailure" },
     ],
-    ["info", "outbox.swept", { dispatched: 249, left: 2, setAside: 0 }],
+    ["warn", "outbox.swept", { dispatched: 249, left: 2, setAside: 0 }],
   ]);
   expect(shared.world.records.size).toBe(0);
 });
@@ -712,7 +712,7 @@ test("a sweep keeps all rows while the bus is unreachable, logs the reason, and 
   expect(shared.lines).toEqual([
     ["warn", "event.dispatch_failed", { events: [`file.created ${eventIdOf(2, 0)}`], reason }],
     ["warn", "event.dispatch_failed", { events: [`file.created ${eventIdOf(6, 1)}`], reason }],
-    ["info", "outbox.swept", { dispatched: 0, left: 2, setAside: 0 }],
+    ["warn", "outbox.swept", { dispatched: 0, left: 2, setAside: 0 }],
   ]);
   expect(shared.world.records.size).toBe(0);
 });

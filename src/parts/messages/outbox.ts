@@ -107,7 +107,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
         .map((one) => (one.status === "fulfilled" ? one.value : nothing))
         .reduce(sum);
       const found = total.dispatched + total.left + total.setAside;
-      if (found > 0) log.info("outbox.swept", { ...total });
+      if (found > 0) log[total.left > 0 ? "warn" : "info"]("outbox.swept", { ...total });
       // A sweep that fails or stops before it sees a row does not know whether there is any.
       if (oldestMs < sweptFrom || (failure === undefined && !signal?.aborted)) {
         metrics?.record("keelson.outbox.length", found);
