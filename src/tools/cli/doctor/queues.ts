@@ -28,8 +28,8 @@ export type AskedQueue = ReturnType<typeof askedQueue>;
 
 type Queues = PlaceOf<SQSClient>;
 
-/** A duplicate can use up two receives, and all receives must happen before the claims expire. */
-const [fewestReceives, mostReceives] = [3, 6];
+/** A duplicate can use up two receives. Claims outlast any number of them. */
+const fewestReceives = 3;
 
 export function askedQueue(place: Queues, wanted: NeededQueue) {
   const { name } = wanted;
@@ -142,10 +142,6 @@ async function deadLetterOutcome(
       `a message has ${receives} attempts, duplicates included, before it goes to ${dead}`,
       set(arn),
     );
-  if (receives > mostReceives) {
-    const message = `a message has ${receives} attempts before it goes to ${dead}: consumers forget after 300 s that they are done`;
-    return doubtful(message, set(arn));
-  }
   const small = sizeOutcome(place, foundDead, "dead letters");
   if (small !== undefined) return small;
   return fine(`${dead}, after ${receives} attempts`);
