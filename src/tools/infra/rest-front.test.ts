@@ -91,6 +91,21 @@ describe("the rest front", () => {
     expect(new Set(ids).size).toBe(3);
   });
 
+  test("cannot have a path with a tilde, except in one function for all routes", () => {
+    const tilde = defineFeature(
+      "tilde",
+      (r) => void r.query("tilde.ask", { route: "GET /~ann/notes", ...everyone }),
+    );
+    const message =
+      'a REST API refuses ~ in the path segment "~ann" of tildeTildeAsk; rename it, or use --shape one';
+    expect(() => templateOf([tilde], { front: "rest", shape: "each" })).toThrow(message);
+    expect(() =>
+      templateOf([quiet], { front: "rest", shape: "each" }, { basePath: "/~ann" }),
+    ).toThrow('"~ann" of quietQuietAsk');
+    for (const options of [{ front: "rest" }, { shape: "each" }] as const)
+      expect(() => templateOf([tilde], options)).not.toThrow();
+  });
+
   test("is throttled, and logs requests only if told, since the account needs a role for it", () => {
     expect(properties(rest, "RestApiStage")).toMatchObject({
       StageName: "live",

@@ -26,6 +26,7 @@ interface Node {
 /**
  * The paths of a REST API, which looks for a path segment by segment and never goes back. So every
  * path has the function for all routes as `ANY`, and one below it for what nothing else matches.
+ * @throws Error if a path has a character that API Gateway refuses.
  */
 export function restPaths(functions: readonly NeededFunction[]): RestPath[] {
   const root = node("", undefined, undefined);
@@ -46,6 +47,10 @@ function place(root: Node, segments: readonly string[], method: string, name: st
   for (const [depth, segment] of segments.entries()) {
     // Sibling parameters must have the same name; the server reads the path itself.
     const part = segment.startsWith("{") ? `{p${depth + 1}}` : segment;
+    if (part.includes("~"))
+      throw new Error(
+        `a REST API refuses ~ in the path segment ${JSON.stringify(part)} of ${name}; rename it, or use --shape one`,
+      );
     const next = at.children.get(part) ?? child(at, part);
     at.children.set(part, next);
     at = next;
