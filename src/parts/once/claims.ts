@@ -253,13 +253,9 @@ class Taking {
   async #put(nowMs: number): Promise<Found> {
     const { store } = this.#parts;
     const claim = takenClaim(this.#owner, nowMs, this.#taking());
+    const take = () => store.take(this.#key, claim, nowMs);
     // A failed call may have stored the claim. The second call then finds this owner in the record.
-    let record: ClaimRecord | undefined;
-    try {
-      record = await store.take(this.#key, claim, nowMs);
-    } catch {
-      record = await store.take(this.#key, claim, nowMs);
-    }
+    const record = await take().catch(take);
     return record === undefined ? { kind: "mine" } : this.#found(record);
   }
 
