@@ -9,6 +9,7 @@ import { dynamoClaimStore } from "../../src/aws/stores/claim-store.ts";
 import { dynamoConfigRows } from "../../src/aws/stores/config-rows.ts";
 import { dynamoOutbox } from "../../src/aws/stores/outbox-store.ts";
 import { dynamoRates } from "../../src/aws/stores/rate-store.ts";
+import { dynamoSlots, openSlots } from "../../src/aws/stores/slot-store.ts";
 import { transact } from "../../src/aws/stores/table.ts";
 import { ensureTables } from "../../src/aws/tables/tables.ts";
 import { createServerLogger } from "../../src/base/log/server-logger.ts";
@@ -30,6 +31,7 @@ import {
   outboxCalls,
   parameterCalls,
   scaleTable,
+  slotUnits,
   sweepCalls,
 } from "./scale.ts";
 
@@ -238,6 +240,34 @@ test.each(fleets)(
 
     expect(await callsOf(20 * requests)).toBe(expected);
     expect(await callsOf(requests)).toBeLessThanOrEqual(expected + 100);
+  },
+);
+
+test.each([10, 50, 200])(
+  "the start and the end of a run with %i slots cost as many units as the formula says",
+  async (slots) => {
+    const { clock } = createManualTime();
+    const { take, leave } = openSlots(store.database, "claims", clock);
+    const place = { handler: `scans.file.scan-of-${slots}`, limit: "total" } as const;
+    const run = async () => {
+      const key = claimKey(["job", place.handler], crypto.randomUUID());
+      const owner = crypto.randomUUID();
+      expect(await take(place, slots, { owner, key })).toBe(true);
+      return owner;
+    };
+    for (const _ of numbers(slots - 1)) await run();
+    let owner = "";
+    const read = await store.counted(() => dynamoSlots(store.database, "claims").read(place));
+    const counted = await store.counted(async () => {
+      owner = await run();
+    });
+    const ended = await store.counted(() => leave(place, owner));
+    const units = counted.units - read.units + ended.units;
+    const expected = slotUnits({ slots });
+
+    expect(counted.calls).toEqual({ GetItem: 1, UpdateItem: 1 });
+    expect(units).toBeGreaterThan(0.9 * expected);
+    expect(units).toBeLessThanOrEqual(expected + 2);
   },
 );
 

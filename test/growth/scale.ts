@@ -86,6 +86,17 @@ export function heldMessages({ processes }: { readonly processes: number }): num
   return 19 * processes;
 }
 
+/**
+ * Write units for the start and the end of a run that takes the last of `slots`. All slots of a
+ * limit are one item of DynamoDB, which charges a change for the size of the whole item.
+ */
+export function slotUnits({ slots }: { readonly slots: number }): number {
+  return 2 * Math.ceil((holderBytes * slots) / 1_024);
+}
+
+/** Of a job. The row's keys add less than two of these. */
+const holderBytes = 155;
+
 /** Calls of SSM by processes that start: pages of ten overrides, and the key ring. */
 export function parameterCalls({
   processes,
@@ -152,6 +163,14 @@ const rows: readonly Row[] = [
   {
     of: "write units of one rate limit's row",
     at: (processes) => leaseCalls({ processes, requests: 60_000 }) / 60,
+    limit: 1_000,
+  },
+  {
+    of: "write units of one `total` of [concurrency](fairness.md#concurrency)",
+    at: (processes) => {
+      const slots = Math.min(1_000, 10 * processes);
+      return (slots / 10) * slotUnits({ slots });
+    },
     limit: 1_000,
   },
   {

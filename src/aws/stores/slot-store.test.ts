@@ -113,3 +113,30 @@ test("runs that reach an idle place together, in several processes, all get its 
   expect(await admitted({ handler: `${handler}-4`, limit: "total" }, 24)).toBe(24);
   expect(await admitted({ handler: `${handler}-5`, limit: "total" }, 7)).toBe(7);
 });
+
+test.each([
+  "ProvisionedThroughputExceededException",
+  "RequestLimitExceeded",
+  "ThrottlingException",
+])("a run waits, and takes no slot, while DynamoDB refuses its calls with %s", async (name) => {
+  let failure: string | undefined = name;
+  const send = (command: never) =>
+    failure === undefined
+      ? database.send(command)
+      : Promise.reject(Object.assign(new Error("slow down"), { name: failure }));
+  let clock = nowMs;
+  // Safe cast: slots only send commands.
+  const throttled = { send } as unknown as Database;
+  const slots = openSlots(throttled, tableName, { now: () => clock });
+  const place: SlotPlace = { handler: `${handler}-${name}`, limit: "total" };
+  const run = holderOf(crypto.randomUUID());
+
+  expect(await slots.take(place, 5, run)).toBe(false);
+  expect(slots.isFull(place)).toBe(true);
+  failure = "AccessDeniedException";
+  clock += 1_000;
+  expect(slots.isFull(place)).toBe(false);
+  await expect(slots.take(place, 5, run)).rejects.toThrow("slow down");
+  failure = undefined;
+  expect(await slots.take(place, 5, run)).toBe(true);
+});

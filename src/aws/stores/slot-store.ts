@@ -13,12 +13,22 @@ import { createSlots, type Waiting } from "../../parts/limits/slots.ts";
 import type { Item } from "./claim-item.ts";
 import { dynamoClaimStore, marshalled } from "./claim-store.ts";
 import { dynamoLines } from "./line-store.ts";
-import { malformedRow, numberIn, tableOf } from "./table.ts";
+import { isNamed, malformedRow, numberIn, tableOf } from "./table.ts";
 
 export function openSlots(database: Database, tableName: string, clock: Clock): Waiting {
   const store = dynamoSlots(database, tableName);
   const claims = dynamoClaimStore(database, tableName);
-  return { ...createSlots({ store, claims, clock }), lines: dynamoLines(database, tableName) };
+  const slots = createSlots({ store, claims, clock }, isThrottle);
+  return { ...slots, lines: dynamoLines(database, tableName) };
+}
+
+function isThrottle(error: unknown): boolean {
+  return isNamed(
+    error,
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+  );
 }
 
 /** One row for each place, in the table of claims. A holder is an entry of the map `holders`. */

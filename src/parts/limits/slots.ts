@@ -3,9 +3,9 @@ import type { SlotHolder, SlotPlace, SlotStore } from "./slot.ts";
 import { type SlotParts, takeSlot } from "./take-slot.ts";
 
 export interface Slots {
-  /** Whether this process has found all slots taken within the last second. Makes no call. */
+  /** Whether `take` has returned `false` in this process within the last second. Makes no call. */
   isFull(place: SlotPlace): boolean;
-  /** Returns `false` if all slots are held. @throws any error of the stores. */
+  /** Returns `false` if all slots are held, or the store is throttled. @throws any other error of the stores. */
   take(place: SlotPlace, most: number, holder: Omit<SlotHolder, "sinceMs">): Promise<boolean>;
   /** Returns the rows of a handler. @throws any error of the store. */
   list: SlotStore["list"];
@@ -27,7 +27,11 @@ const fullMs = 1_000;
 /** Maximum number of places remembered. */
 const maxRemembered = 1_000;
 
-export function createSlots(parts: SlotParts): Slots {
+/** @param isThrottle - whether the store has refused a call because it gets too many. */
+export function createSlots(
+  parts: SlotParts,
+  isThrottle: (error: unknown) => boolean = () => false,
+): Slots {
   const { store, clock } = parts;
   const fullUntilMs = new Map<string, number>();
   return {
@@ -38,7 +42,13 @@ export function createSlots(parts: SlotParts): Slots {
       return leftMs > 0 && leftMs <= fullMs;
     },
     take: async (place, most, holder) => {
-      if (await takeSlot(parts, place, most, { ...holder, sinceMs: clock.now() })) return true;
+      const taking = takeSlot(parts, place, most, { ...holder, sinceMs: clock.now() });
+      const isTaken = await taking.catch((error: unknown) => {
+        // A slot taken by an attempt without a response is free once the claim of the run has ended.
+        if (isThrottle(error)) return false;
+        throw error;
+      });
+      if (isTaken) return true;
       if (fullUntilMs.size >= maxRemembered) fullUntilMs.clear();
       fullUntilMs.set(textOf(place), clock.now() + fullMs);
       return false;
