@@ -7,6 +7,11 @@ import { arnRef, logicalId, output, ref, resource, substituted, when } from "./t
 
 const apiId = "HttpApi";
 const logGroup = `${apiId}LogGroup`;
+/**
+ * AWS adds each log group of an HTTP API to one resource policy of the account, of 5,120 characters,
+ * and never removes it. Names below this one share an entry.
+ */
+const logFolder = "/aws/vendedlogs/http-api/";
 
 /** An HTTP API. It has no authorizer, because the server verifies tokens. */
 export const httpFront: Front = {
@@ -29,7 +34,7 @@ function apiParts(functions: readonly NeededFunction[], basePath: string) {
       Name: substituted(namePrefix),
       ProtocolType: "HTTP",
     }),
-    logGroupPart(logGroup, `/aws/http-api/${namePrefix}`, { Condition: "HasAccessLog" }),
+    logGroupPart(logGroup, `${logFolder}${namePrefix}`, { Condition: "HasAccessLog" }),
     resource(`${apiId}Stage`, "AWS::ApiGatewayV2::Stage", {
       ApiId: ref(apiId),
       StageName: "$default",

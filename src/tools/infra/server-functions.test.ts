@@ -181,6 +181,10 @@ describe("the API", () => {
       settings as { readonly "Fn::If": [string, { readonly Format: string }] }
     )["Fn::If"]; // safe: it is written so
     expect(condition).toBe("HasAccessLog");
+    // Any other name uses up room in the account's resource policy of CloudWatch Logs.
+    expect(properties(all, "HttpApiLogGroup")["LogGroupName"]).toEqual(
+      sub("/aws/vendedlogs/http-api/${NamePrefix}"),
+    );
     const line = JSON.parse(Format);
     expect(Object.keys(line).slice(0, 2)).toEqual(["userAgent", "path"]);
     expect(line).toMatchObject({
