@@ -18,11 +18,10 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
   /** SSM encrypts a version without a KMS key with the account's default. */
   const kmsKey = async () => {
     const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
-    const command = new sdk.DescribeParametersCommand({ ParameterFilters });
-    const { Parameters } = await client.send(command);
-    // Safe: `read` has found a SecureString, which always has a key.
-    const [{ KeyId }] = Parameters as [{ KeyId: string }];
-    return KeyId;
+    // SSM filters a page after it has cut it, so the first pages may be empty.
+    const pages = sdk.paginateDescribeParameters({ client }, { ParameterFilters });
+    for await (const { Parameters: [found] = [] } of pages) if (found) return found.KeyId;
+    throw new Error(`the parameter ${name} no longer exists; create a ring with new keys`);
   };
   const put = (Value: string, more: { Overwrite?: true; KeyId: string | undefined }) =>
     client.send(new sdk.PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
