@@ -4,7 +4,7 @@ import { type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { isOrdered } from "../../parts/messages/message-queue.ts";
 import type { MessagingSdk } from "../clients/client-options.ts";
 import type { MessagingNames } from "./names.ts";
-import { eventRule, maxReceives, receivedRules } from "./rules.ts";
+import { deadLetterSeconds, eventRule, maxReceives, receivedRules } from "./rules.ts";
 import { deadQueueName, queueName, visibilitySeconds } from "./sqs-queue.ts";
 
 interface Clients {
@@ -46,7 +46,10 @@ function emulatedBus(name: string): string {
 async function createQueue(clients: Clients, nameOrUrl: string): Promise<string> {
   const queue = queueName(nameOrUrl);
   const ordered: Record<string, string> = isOrdered(queue) ? { FifoQueue: "true" } : {};
-  const deadLetterTargetArn = await createOne(clients, deadQueueName(queue), ordered);
+  const deadLetterTargetArn = await createOne(clients, deadQueueName(queue), {
+    ...ordered,
+    MessageRetentionPeriod: String(deadLetterSeconds),
+  });
   return createOne(clients, queue, {
     ...ordered,
     VisibilityTimeout: String(visibilitySeconds),

@@ -1,8 +1,11 @@
 import { hash } from "node:crypto";
 import type { ReceiverDeclaration } from "../../app/handlers/receiver.ts";
+import { longestMessageMs } from "../../parts/once/claim.ts";
 
 /** Receives before a message moves to the dead-letter queue, in queues that keelson creates. */
 export const maxReceives = 5;
+/** Time for which a dead-letter queue keeps its messages: the longest that SQS allows. */
+export const deadLetterSeconds = longestMessageMs / 1_000;
 
 /** EventBridge takes 64 characters, of which `-events` are seven. */
 const mostOfName = 57;

@@ -1,5 +1,5 @@
 import { outboxTable } from "../../app/handlers/table.ts";
-import type { ReceivedRule } from "../../aws/messaging/rules.ts";
+import { deadLetterSeconds, type ReceivedRule } from "../../aws/messaging/rules.ts";
 import { attributeDefinitions, indexDescription, keySchema } from "../../aws/tables/tables.ts";
 import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import { queueTimeoutSeconds } from "./functions.ts";
@@ -145,6 +145,8 @@ function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
         QueueName: substituted(name),
         ...common,
         VisibilityTimeout: Math.max(visibilitySeconds, 6 * queueTimeoutSeconds),
+        // Then SQS deletes a message that nothing reads, without a dead letter.
+        MessageRetentionPeriod: 7 * 24 * 3_600,
         RedrivePolicy: { deadLetterTargetArn: arnRef(dead), maxReceiveCount: maxReceives },
       },
       policies,
@@ -155,7 +157,7 @@ function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
       {
         QueueName: substituted(deadName),
         ...common,
-        MessageRetentionPeriod: 1_209_600, // 14 days, the longest that SQS allows, in seconds
+        MessageRetentionPeriod: deadLetterSeconds,
       },
       policies,
     ),

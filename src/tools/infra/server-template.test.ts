@@ -242,6 +242,7 @@ describe("a queue of the template", () => {
     ] as const) {
       expect(Resources[id]?.Properties).toMatchObject({
         VisibilityTimeout: 180,
+        MessageRetentionPeriod: 604_800,
         RedrivePolicy: { deadLetterTargetArn: { "Fn::GetAtt": [dead, "Arn"] }, maxReceiveCount: 5 },
       });
       expect(Resources[dead]?.Properties).toMatchObject({ MessageRetentionPeriod: 1_209_600 });

@@ -379,7 +379,7 @@ describe("a queue in AWS", () => {
   ])("%s without a dead-letter queue gets a command that creates one", async (name, dead) => {
     const ordered = name.endsWith(".fifo") ? "FifoQueue=true," : "";
     const fixes = [
-      `aws sqs create-queue --queue-name ${dead} --attributes ${ordered}MaximumMessageSize=1048576`,
+      `aws sqs create-queue --queue-name ${dead} --attributes ${ordered}MaximumMessageSize=1048576,MessageRetentionPeriod=1209600`,
       setAttributes(name, redrive(dead, 5)),
     ];
     for (const attributes of [usual, { ...usual, RedrivePolicy: "" }]) {
@@ -401,8 +401,21 @@ describe("a queue in AWS", () => {
     ).toEqual([
       "fail",
       "its dead-letter queue gone.fifo does not exist: failing messages are retried until they expire",
-      "aws sqs create-queue --queue-name gone.fifo --attributes FifoQueue=true,MaximumMessageSize=1048576",
+      "aws sqs create-queue --queue-name gone.fifo --attributes FifoQueue=true,MaximumMessageSize=1048576,MessageRetentionPeriod=1209600",
     ]);
+  });
+
+  test("is doubtful if its dead-letter queue deletes letters before the 14 days that SQS allows", async () => {
+    const kept = (seconds: string) => ({
+      "jobs.fifo": { ...usual, ...redrive("dead.fifo", 5) },
+      "dead.fifo": { FifoQueue: "true", MessageRetentionPeriod: seconds },
+    });
+    expect(await look("jobs.fifo", kept("345600"), ": dead letters")).toEqual([
+      "warn",
+      "dead.fifo deletes dead letters after 345600 s, not after 14 days",
+      `aws sqs set-queue-attributes --queue-url ${url("dead.fifo")} --attributes MessageRetentionPeriod=1209600`,
+    ]);
+    expect((await look("jobs.fifo", kept("1209600"), ": dead letters"))[0]).toBe("ok");
   });
 
   test("is doubtful if it, or its dead-letter queue, refuses what SQS takes", async () => {

@@ -1,5 +1,6 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { fairModeVariable } from "../../../aws/messaging/names.ts";
+import { deadLetterSeconds } from "../../../aws/messaging/rules.ts";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import { serviceSizes } from "../../../base/sizes/service-sizes.ts";
 import type { NeededQueue, Needs } from "../../infra/needs.ts";
@@ -17,6 +18,7 @@ import type { Place, PlaceOf } from "./place.ts";
 
 const { maxBytes } = serviceSizes.sqsMessage;
 const largestMessage = `MaximumMessageSize=${maxBytes}`;
+const longestRetention = `MessageRetentionPeriod=${deadLetterSeconds}`;
 
 export interface FoundQueue {
   readonly url: string;
@@ -121,7 +123,7 @@ async function deadLetterOutcome(
     return setAttributes(place, found.url, JSON.stringify({ RedrivePolicy: policy }));
   };
   const create = (name: string) => {
-    const attributes = `${name.endsWith(".fifo") ? "FifoQueue=true," : ""}${largestMessage}`;
+    const attributes = `${name.endsWith(".fifo") ? "FifoQueue=true," : ""}${largestMessage},${longestRetention}`;
     return place.aws("create-queue", { "queue-name": name, attributes });
   };
   if (arn === undefined) {
@@ -144,6 +146,12 @@ async function deadLetterOutcome(
     );
   const small = sizeOutcome(place, foundDead, "dead letters");
   if (small !== undefined) return small;
+  const seconds = Number(foundDead.attributes["MessageRetentionPeriod"] ?? deadLetterSeconds);
+  if (seconds < deadLetterSeconds)
+    return doubtful(
+      `${dead} deletes dead letters after ${seconds} s, not after 14 days`,
+      setAttributes(place, foundDead.url, longestRetention),
+    );
   return fine(`${dead}, after ${receives} attempts`);
 }
 
