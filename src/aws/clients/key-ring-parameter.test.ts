@@ -51,7 +51,7 @@ test("finds the KMS key of a ring that is not on the first page of parameters", 
   parameter.close();
 });
 
-test("changes nothing if the ring was deleted in the meantime", async () => {
+test("fails before it writes a ring that was deleted in the meantime", async () => {
   const { parameter, puts } = await parameterOf([{ Parameters: [] }]);
 
   await expect(parameter.replace("{}")).rejects.toThrow(
