@@ -54,16 +54,21 @@ async function deploy({ region, bucket: given, ...values }) {
   ];
   const place = ["--template-file", template, "--s3-bucket", bucket, "--s3-prefix", stack]; // larger than a call may be
   const allowed = ["--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset"];
-  run([
-    "cloudformation",
-    "deploy",
-    "--stack-name",
-    stack,
-    ...place,
-    ...allowed,
-    "--parameter-overrides",
-    ...overrides,
-  ]);
+  try {
+    run([
+      "cloudformation",
+      "deploy",
+      "--stack-name",
+      stack,
+      ...place,
+      ...allowed,
+      "--parameter-overrides",
+      ...overrides,
+    ]);
+  } catch (error) {
+    // CloudFormation keeps the new tables of a deployment that it rolls back.
+    throw new Error(`${error.message}\nsee "If a deployment fails" in docs/deploy.md`);
+  }
   const url = "Stacks[0].Outputs[?OutputKey=='HttpApiUrl'].OutputValue";
   say(
     run([

@@ -19,6 +19,7 @@ case "$*" in
   "s3api head-bucket "*" --expected-bucket-owner 111122223333") [ "$OWNER" = 111122223333 ] ;;
   "s3api head-bucket "*) [ -n "$OWNER" ] ;;
   "s3 mb "*) [ -z "$OWNER" ] || { echo "BucketAlreadyExists" >&2; exit 1; } ;;
+  "cloudformation deploy "*) [ -z "$BROKEN" ] || { echo "it is in ROLLBACK_COMPLETE state" >&2; exit 1; } ;;
   "cloudformation describe-stacks "*) echo https://api.example ;;
 esac
 `;
@@ -35,7 +36,14 @@ function deploy(name: string, env: Readonly<Record<string, string>> = {}, args: 
   copyFileSync(join(root, "examples/starter", script), join(project, script));
   const calls = join(project, "calls");
   writeFileSync(calls, "");
-  const own = { CALLS: calls, OWNER: "", CONFIGURED: "", AWS_REGION: "", AWS_DEFAULT_REGION: "" };
+  const own = {
+    CALLS: calls,
+    OWNER: "",
+    CONFIGURED: "",
+    BROKEN: "",
+    AWS_REGION: "",
+    AWS_DEFAULT_REGION: "",
+  };
   const path = [programs, process.env["PATH"]].join(delimiter);
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
     cwd: project,
@@ -77,6 +85,17 @@ describe.skipIf(process.platform === "win32")("the starter's deployment", () => 
     expect(foreign).toMatchObject({ status: 1, stdout: "" });
     expect(foreign.stderr).toContain("BucketAlreadyExists");
     expect(foreign.calls.filter((call) => /s3 cp|cloudformation/.test(call))).toEqual([]);
+  });
+
+  test("a deployment that CloudFormation rolls back ends with the page that tells how to go on", () => {
+    const failed = deploy("my-app", { AWS_REGION: region, BROKEN: "yes" });
+
+    expect(failed).toMatchObject({ status: 1, stdout: "deploying my-app-dev\n" });
+    const lines = failed.stderr.trim().split("\n");
+    expect(lines).toContain("it is in ROLLBACK_COMPLETE state");
+    expect(lines.at(-1)).toContain(
+      '"If a deployment fails" in node_modules/keelson/docs/deploy.md',
+    );
   });
 
   test.each([

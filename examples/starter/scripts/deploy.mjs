@@ -16,6 +16,9 @@ if (!/^[a-z][a-z0-9-]*$/i.test(stack)) {
   );
 }
 
+/** CloudFormation keeps the new tables of a deployment that it rolls back, and the next one cannot create them. */
+const afterFailure = `If the next deployment also fails, because ${stack} is in ROLLBACK_COMPLETE or a table already exists: see "If a deployment fails" in node_modules/keelson/docs/deploy.md`;
+
 let region = process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION;
 if (!region) {
   const configured = spawn("aws", "configure get region"); // it reads only files
@@ -66,7 +69,8 @@ function aws(args) {
 function run(command, args, cwd = ".") {
   const { status, stdout, stderr, error } = spawn(command, args, cwd);
   if (status === 0) return stdout.trim();
-  end(`${command} ${args}\n${error?.message ?? `${stdout}${stderr}`}`);
+  const advice = args.startsWith("cloudformation deploy") ? `\n${afterFailure}` : "";
+  end(`${command} ${args}\n${error?.message ?? `${stdout}${stderr}`}${advice}`);
 }
 
 function end(message) {
