@@ -111,6 +111,18 @@ export function parameterCalls({
   return processes * (Math.max(1, Math.ceil(overrides / 10)) + (keyRing ? 1 : 0));
 }
 
+/** Calls of each kind, SendMessage and DeleteMessage, on the FIFO queue: one for each message. */
+export function orderedCalls({
+  processes,
+  jobs,
+}: {
+  readonly processes: number;
+  /** Jobs and deliveries of a process per second. */
+  readonly jobs: number;
+}): number {
+  return processes * jobs;
+}
+
 const sizes = [10, 100, 1_000, 10_000];
 
 interface Row {
@@ -177,6 +189,11 @@ const rows: readonly Row[] = [
     of: "calls of SSM, while all processes start within a minute",
     at: (processes) => parameterCalls({ processes, overrides: 25, keyRing: true }) / 60,
     limit: 40,
+  },
+  {
+    of: "calls of `SendMessage`, and of `DeleteMessage`, on the FIFO queue of jobs",
+    at: (processes) => orderedCalls({ processes, jobs: 1 }),
+    limit: 300,
   },
   {
     of: "messages of one queue in flight",
