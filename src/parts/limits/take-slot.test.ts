@@ -207,6 +207,14 @@ test("a slot that cannot be given back is free once the claim has ended", async 
   await expect(createSlots(parts).leave(place, "a")).resolves.toBeUndefined();
 });
 
+test("a store that fails fails the run, and the place does not count as full", async () => {
+  const { parts } = start({});
+  parts.store.read = () => Promise.reject(new Error("down"));
+  const slots = createSlots(parts);
+  await expect(slots.take(place, 1, holderOf("me"))).rejects.toThrow("down");
+  expect(slots.isFull(place)).toBe(false);
+});
+
 test("remembers a bounded number of places", async () => {
   const { parts } = start({ row: rowOf("a"), records: { a: live("a") } });
   const slots = createSlots(parts);
