@@ -635,7 +635,8 @@ test.each([
       ["keelson.outbox.age", 60],
     ];
     expect(values).toEqual(swept === undefined ? [] : measured);
-    expect(shared.lines).toEqual(swept === undefined ? [] : [["info", "outbox.swept", swept]]);
+    const level = (swept?.left ?? 0) > 0 ? "warn" : "info";
+    expect(shared.lines).toEqual(swept === undefined ? [] : [[level, "outbox.swept", swept]]);
   },
 );
 
