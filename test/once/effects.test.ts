@@ -249,7 +249,7 @@ const othersAnswer = async () => {
 async function outlast(signal: AbortSignal | undefined): Promise<void> {
   timeIsOver();
   await new Promise((resolve) => signal?.addEventListener("abort", resolve));
-  vi.mocked(Date.now).mockRestore();
+  vi.mocked(performance.now).mockRestore();
 }
 
 const sendInTime = async (leftMs: number) => {

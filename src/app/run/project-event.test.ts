@@ -46,7 +46,7 @@ describe("an event of a projection", () => {
     expect(await consume(shelf)).toEqual({ kind: "processed" });
     expect(shelf.counted).toEqual(["1 acme e-1", "2 acme e-1"]);
     const [first = [], second = [], ...more] = shelf.world.transactions;
-    expect([first[0], second[0], more]).toEqual([row(1), row(2), []]);
+    expect([first[1], second[1], more]).toEqual([row(1), row(2), []]);
   });
 
   test.each([
