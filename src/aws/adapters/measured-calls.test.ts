@@ -1,6 +1,7 @@
 import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { expect, test, vi } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
+import { NotSentError } from "../stores/table.ts";
 import { measureCalls } from "./measured-calls.ts";
 
 test("measures a call by its operation, and by the name of its error if it fails", async () => {
@@ -8,6 +9,7 @@ test("measures a call by its operation, and by the name of its error if it fails
   const failures: unknown[] = [
     Object.assign(new Error("slow down"), { name: "ThrottlingException" }),
     "no error at all",
+    new NotSentError(), // of a command that was only converted
   ];
   const client = new DynamoDBClient({
     region: "us-east-1",
@@ -26,7 +28,7 @@ test("measures a call by its operation, and by the name of its error if it fails
     client
       .send(new GetItemCommand({ TableName: "t", Key: { pk: { S: "1" } } }))
       .catch(() => undefined);
-  for (let count = 0; count < 3; count += 1) await call();
+  for (let count = 0; count < 4; count += 1) await call();
 
   expect(values.map(([series]) => series)).toEqual([
     "db.client.operation.duration aws.dynamodb GetItem ThrottlingException",

@@ -1,6 +1,7 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { EarlyRows } from "../light/light-database.ts";
+import { NotSentError } from "../stores/table.ts";
 
 export function measureCalls(metrics: Metrics) {
   const note = (operation: string, startMs: number, failure?: string) =>
@@ -21,7 +22,7 @@ export function measureCalls(metrics: Metrics) {
               note(operation, startMs);
               return output;
             } catch (error) {
-              note(operation, startMs, failureOf(error));
+              if (!(error instanceof NotSentError)) note(operation, startMs, failureOf(error));
               throw error;
             }
           },

@@ -314,3 +314,16 @@ test("a commit whose answer is lost is sent once, and is no refusal", async () =
   expect(sent).toBe(1);
   expect(await store.read(key)).toMatchObject({ status: "COMPLETED" });
 });
+
+test("a commit whose credentials cannot be loaded is no refusal", async () => {
+  database.middlewareStack.add(() => () => Promise.reject(new Error("getaddrinfo EAI_AGAIN sts")), {
+    ...{ step: "serialize", priority: "high", name: "no credentials" },
+  });
+  const transaction = { items: [], completed: undefined, held: undefined, token: "t" };
+  const committed = store.commit({ ...transaction, tenantId: undefined });
+  await expect(committed).rejects.toMatchObject({
+    name: "Error",
+    message: "getaddrinfo EAI_AGAIN sts",
+  });
+  database.middlewareStack.remove("no credentials");
+});

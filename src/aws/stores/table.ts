@@ -99,6 +99,9 @@ export async function transact(
   }
 }
 
+/** A command that was only converted. The message says why the SDK cannot convert it, if it cannot. */
+export class NotSentError extends Error {}
+
 /**
  * For a `Date`, `NaN` or an empty set, the SDK throws a plain `Error` before it sends the command.
  *
@@ -111,10 +114,20 @@ export async function assertConvertible(
   error: unknown,
 ): Promise<void> {
   if (!isNamed(error, "Error")) return;
-  const stop = () => Promise.reject(new RangeError("converted"));
-  command.middlewareStack.add(() => stop, { step: "build", priority: "high" });
+  const { middlewareStack: stack } = command;
+  const toMiddleware = "DocumentMarshall";
+  const named =
+    <Given, Output>(next: (given: Given) => Promise<Output>) =>
+    (given: Given): Promise<Output> =>
+      next(given).catch((thrown: unknown) => {
+        throw thrown instanceof NotSentError ? thrown : new NotSentError(String(thrown));
+      });
+  stack.addRelativeTo(named, { relation: "before", toMiddleware });
+  const stopped = () => () => Promise.reject(new NotSentError());
+  stack.addRelativeTo(stopped, { relation: "after", toMiddleware });
   const again: unknown = await database.send(command).catch((thrown: unknown) => thrown);
-  if (isNamed(again, "Error"))
+  // Any other error is of the credentials, which the SDK may load first.
+  if (again instanceof NotSentError && again.message !== "")
     throw new TypeError(`ctx.commit: the SDK cannot convert an item: ${again.message}`, {
       cause: error,
     });

@@ -39,8 +39,8 @@ export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
 }
 
 /**
- * Whether an invocation is done with, as far as the engine goes. The engine's next steps, such as
- * storing the result of the outer function, may still run in its context.
+ * Whether the engine has finished with an invocation. Its next steps, such as storing the result of
+ * the outer function, may still run in this invocation's context.
  */
 export function isOver({ state, isRefusalKnown }: Invocation): boolean {
   return state === "settled" || (state === "refused" && isRefusalKnown);

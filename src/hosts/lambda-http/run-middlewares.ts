@@ -10,11 +10,15 @@ import type {
   MiddyRequest,
 } from "./lazy-mode.ts";
 
-/** Runs a function's middlewares around a handler. Logs an error that a middleware answers. */
+/**
+ * Runs a function's middlewares around a handler. Logs an error that a middleware answers.
+ * @param answering - called with such an error before the middleware.
+ */
 export async function runMiddlewares(
   middy: MiddyFunction,
   scope: RequestScope,
   { event, context, befores, handler }: Omit<MiddyParts, "onErrors"> & Omit<MiddyRequest, "error">,
+  answering?: (error: unknown) => void,
 ): Promise<unknown> {
   const { plugin } = middy;
   const request = middy.request(event, context);
@@ -22,6 +26,7 @@ export async function runMiddlewares(
   let failed: { readonly error: unknown } | undefined;
   const onErrors = noting(middy.onErrors, (error) => {
     failed = { error };
+    answering?.(error);
   });
   let result: unknown;
   try {

@@ -109,16 +109,24 @@ describe("an adopted handler for an event that is not HTTP", () => {
     expect(scanned).toEqual([]);
   });
 
-  test("returns the committed result when it throws after the commit", async () => {
+  test("rejects when it throws after the commit, so that its source retries", async () => {
     const call = adopted(async (ctx) => {
       await ctx.commit(put("late"), { imported: 1 });
       throw new Error("too late");
     });
-    expect(await call(sqs)).toEqual({ imported: 1 });
+    await expect(call(sqs)).rejects.toThrow("too late");
     expect(await isThere("late")).toBe(true);
     expect(lines).toContainEqual(
       expect.objectContaining({ msg: "once.threw_after_commit", message: "too late" }),
     );
+  });
+
+  test("rejects when it commits for each record", async () => {
+    const call = adopted(async (ctx) => {
+      for (const name of ["one", "two"]) await ctx.commit(put(name), undefined);
+    });
+    await expect(call(sqs)).rejects.toThrow("commits once");
+    expect(await Promise.all([isThere("one"), isThere("two")])).toEqual([true, false]);
   });
 });
 
@@ -180,6 +188,16 @@ describe("an adopted HTTP handler that commits", () => {
         throw new Error("too late");
       },
       { after: () => {} },
+    ],
+    [
+      "an after middleware throws, and another one answers",
+      committing,
+      {
+        after: () => {
+          throw new Error("no room");
+        },
+        onError: () => ({ statusCode: 500 }) as never,
+      },
     ],
     [
       "a middleware leaves no valid response",

@@ -90,7 +90,7 @@ class AdoptedExchange extends HttpExchange {
         ? undefined
         : await this.#claim(scope, description, { request, bytes });
     let answer: WriteAnswer | undefined;
-    let [hasTriedToCommit, hasThrown] = [false, false];
+    let [hasTriedToCommit, hasFailed] = [false, false];
     let left: LambdaAnswer | undefined;
     const ended = await run(scope, adapters, {
       logPrefix: "once",
@@ -99,10 +99,10 @@ class AdoptedExchange extends HttpExchange {
       request: () => requestView(request, bytes),
       handle: async (ctx) => {
         const result = await runAdopted(middy, scope, this.#invocation, ctx, () => {
-          hasThrown = true;
+          hasFailed = true;
         });
         // Read here, because an invalid result counts as an error after the commit.
-        if (hasTriedToCommit && !hasThrown) left = this.read(result);
+        if (hasTriedToCommit && !hasFailed) left = this.read(result);
         return result;
       },
       answerOf: (result) => {
@@ -175,20 +175,24 @@ function otherExchange(
         scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
       await assertActive(scope);
       let returned: unknown;
-      const ended = await run(scope, await scope.runtime.adapters.open(), {
+      let failed: { readonly error: unknown } | undefined;
+      await run(scope, await scope.runtime.adapters.open(), {
         logPrefix: "once",
         claim: undefined,
         cause: causeOf(scope),
         handle: async (ctx) => {
-          returned = await runAdopted(middy, scope, invocation, ctx);
-          return returned;
+          try {
+            returned = await runAdopted(middy, scope, invocation, ctx);
+          } catch (error) {
+            failed = { error };
+            throw error;
+          }
         },
-        committing: (result) => {
-          returned = result; // of a handler that throws after its commit
-          return { result, answer: noAnswer };
-        },
+        committing: (result) => ({ result, answer: noAnswer }),
       });
-      return ended.kind === "done" ? ended.result : returned;
+      // Also after the commit: records of the batch that were not handled have to come again.
+      if (failed !== undefined) throw failed.error;
+      return returned;
     },
     timedOut: async ({ plugin }) => plugin.timeoutEarlyResponse(),
     fail: (error, scope) => {
@@ -219,22 +223,19 @@ function runAdopted(
   scope: RequestScope,
   { event, context: given }: Invocation,
   ctx: PipelineContext,
-  thrown = () => {},
+  answering?: () => void,
 ): Promise<unknown> {
   const { signal } = ctx;
-  return runMiddlewares(middy, scope, {
+  const parts = {
     event,
     context: Object.assign(given ?? {}, { keelson: ctx }), // in place, as middlewares do
     befores: takeDescription(middy.befores).befores,
-    handler: async (event, context, options) => {
-      try {
-        return await middy.handler(event, context, signal === undefined ? options : { signal });
-      } catch (error) {
-        thrown();
-        throw error;
-      }
-    },
-  });
+    handler:
+      signal === undefined
+        ? middy.handler
+        : (event: unknown, context: unknown) => middy.handler(event, context, { signal }),
+  };
+  return runMiddlewares(middy, scope, parts, answering);
 }
 
 function answerOf({ statusCode: status, body, ...answer }: LambdaAnswer): WriteAnswer {
