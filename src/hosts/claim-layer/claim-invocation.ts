@@ -40,10 +40,12 @@ export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
 
 /**
  * Whether the engine has finished with an invocation. Its next steps, such as storing the result of
- * the outer function, may still run in this invocation's context.
+ * the outer function, may still run in this invocation's context. After a refusal by work in
+ * progress, Middy's middleware still deletes the record, which must not be that of the work.
  */
-export function isOver({ state, isRefusalKnown }: Invocation): boolean {
-  return state === "settled" || (state === "refused" && isRefusalKnown);
+export function isOver({ state, isRefusalKnown, found }: Invocation): boolean {
+  if (state === "refused") return isRefusalKnown && found?.status !== "INPROGRESS";
+  return state === "settled";
 }
 
 export function mayTakeOver(invocation: Invocation, { owner, execution }: ClaimRecord): boolean {
