@@ -3,7 +3,7 @@ import type { Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Database } from "../../base/types/database.ts";
-import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
+import { attemptsWithin, type ClientOptions, clientOptions } from "../clients/client-options.ts";
 import { eventBridgeBus } from "./event-bus.ts";
 import type { MessagingNames } from "./names.ts";
 import { queueName, sqsQueue } from "./sqs-queue.ts";
@@ -15,19 +15,25 @@ export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly registry: Registry;
   /** `create` creates missing resources of an emulator. On AWS, the deployment creates them. */
   readonly mode: "create" | "check";
+  /** Timeout of one attempt of a call, in milliseconds. Default 3,000. */
+  readonly attemptMs?: number;
 }
 
 export async function openMessaging(
   runtime: Pick<Runtime, "runs">,
   options: MessagingOptions,
 ): Promise<Messaging> {
-  const { sqsEndpoint, eventBridgeEndpoint, names, registry, mode, ...account } = options;
+  const { sqsEndpoint, eventBridgeEndpoint, names, registry, mode, attemptMs, ...account } =
+    options;
   if (registry.receivers.size > 0) refuseShared(names);
   const sdk = await import("../clients/messaging-sdk.ts");
-  const sqs = new sdk.SQSClient(clientOptions({ ...account, endpoint: sqsEndpoint }));
-  const eventBridge = new sdk.EventBridgeClient(
-    clientOptions({ ...account, endpoint: eventBridgeEndpoint }),
-  );
+  const clientFor = (endpoint: string | undefined) => ({
+    ...clientOptions({ ...account, endpoint }),
+    // No call waits for messages. The SDK's three attempts end before a sweep's function does.
+    requestHandler: attemptsWithin(attemptMs ?? 3_000),
+  });
+  const sqs = new sdk.SQSClient(clientFor(sqsEndpoint));
+  const eventBridge = new sdk.EventBridgeClient(clientFor(eventBridgeEndpoint));
   const close = () => {
     sqs.destroy();
     eventBridge.destroy();

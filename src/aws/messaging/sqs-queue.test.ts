@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { EventBridgeClient, PutEventsCommand } from "@aws-sdk/client-eventbridge";
 import {
   CreateQueueCommand,
@@ -405,8 +407,8 @@ describe("the messaging of a server", () => {
     );
   });
 
-  const once = { pause: async () => undefined };
-  const runtime = { runs: { open: async () => ({ once }) } } as unknown as Runtime; // safe: messaging uses nothing else
+  const pausing = { pause: async () => undefined };
+  const runtime = { runs: { open: async () => ({ once: pausing }) } } as unknown as Runtime; // safe: messaging uses nothing else
   const options = (prefix: string, more: Partial<MessagingOptions> = {}): MessagingOptions => ({
     ...account,
     sqsEndpoint: stack.endpoint,
@@ -525,6 +527,33 @@ describe("the messaging of a server", () => {
     expect(await messaging.events.receive()).toHaveLength(1);
     messaging.close();
     stub.close();
+  });
+
+  test("fails within three attempts if SQS and EventBridge accept connections but never answer", async () => {
+    let connections = 0;
+    const silent = createServer(() => {
+      connections += 1;
+    }).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo; // safe: it listens on a port
+    const endpoint = `http://127.0.0.1:${port}`;
+    const messaging = await openMessaging(
+      runtime,
+      options(fresh(), {
+        ...{ sqsEndpoint: endpoint, eventBridgeEndpoint: endpoint },
+        ...{ mode: "check", attemptMs: 20 },
+      }),
+    );
+    await expect(messaging.jobs.size()).rejects.toMatchObject({ name: "TimeoutError" });
+    expect(connections).toBe(3);
+    const [refusal] = await messaging.bus.put([{ type: "thing.made", text: "{}" }]);
+    expect(refusal).toMatchObject({
+      reason: expect.stringMatching(/^TimeoutError/),
+      isFinal: false,
+    });
+    expect(connections).toBe(6);
+    messaging.close();
+    silent.close();
   });
 
   test("fails if the bus keeps changing", async () => {

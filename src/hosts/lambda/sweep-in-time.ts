@@ -7,10 +7,11 @@ export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lamb
 /** Minimum age of an outbox row for a scheduled sweep, in milliseconds. */
 const graceMs = 10_000;
 /**
- * Time before the function's timeout in which a sweep starts no further work, in milliseconds. A
- * function with a short timeout keeps half its time.
+ * Time before the function's timeout in which a sweep starts no further work, in milliseconds: three
+ * attempts of a call to SQS or the bus that gets no answer. A function with a short timeout keeps
+ * half its time.
  */
-const endMs = 5_000;
+const endMs = 10_000;
 
 /**
  * Sweeps the outbox until shortly before Lambda ends the process, because a process that is ended
