@@ -286,6 +286,28 @@ describe("a batch of events", () => {
     expect(await invoke(expired, 900)).toEqual([event("late")]);
   });
 
+  test("is answered before the function's timeout if SQS does not take it back in time", async () => {
+    const records = await received("events", [event("held")]);
+    const send = SQSClient.prototype.send;
+    vi.spyOn(SQSClient.prototype, "send").mockImplementation(function (this: SQSClient, command) {
+      if (command instanceof ChangeMessageVisibilityCommand) return new Promise<never>(() => {});
+      return Reflect.apply(send, this, [command]);
+    });
+    expect(await invoke(records, 250)).toEqual([event("held")]);
+    expect(await invoke(records, 100)).toEqual([event("held")]);
+    expect(runs).toEqual([]);
+  });
+
+  test("makes its messages visible without a limit if the invocation has none", async () => {
+    broken.add("endless-1");
+    const bodies = ["endless-1", "endless-2"].map((name) => job(name, "endless"));
+    const records = await received("jobs", bodies);
+    const seen = handedBack(records);
+    const { batchItemFailures } = await queue({ Records: records }, {});
+    expect(batchItemFailures).toHaveLength(2);
+    expect(seen.at(-1)).toEqual([bodies[1], 2]);
+  });
+
   test("runs once when two processes receive it, and at most one of them hands it back", async () => {
     const other = lambdaQueue(build());
     const records = await received("events", [event("shared-run")]);

@@ -4,11 +4,9 @@ import type {
   DynamoDBStreamEvent,
   SQSBatchResponse,
   SQSEvent,
-  SQSRecord,
 } from "aws-lambda";
 import type { Server } from "../../app/server/server.ts";
 import type { Clock } from "../../base/process/clock.ts";
-import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { Swept } from "../../parts/messages/outbox-store.ts";
 import { type InvocationModule, type Invoked, marked, prepareLambda } from "../lambda-http/bind.ts";
 import type { TimeLeft } from "./dispatch-records.ts";
@@ -32,94 +30,13 @@ export type LambdaQueueHandler = (
  * export const queue = lambdaQueue(server);
  */
 export function lambdaQueue(server: Server): LambdaQueueHandler {
-  return worker(server, "queue", loadQueue, consume);
-}
-
-async function loadQueue() {
-  const [shared, { processMessage }] = await Promise.all([
-    loadShared(),
-    import("../../app/run/process-message.ts"),
-  ]);
-  return { ...shared, processMessage };
-}
-
-/**
- * Processes the messages of one invocation concurrently; messages of one group on an ordered queue
- * run in sequence.
- */
-async function consume(
-  { loaded, runtime }: Invoked<Awaited<ReturnType<typeof loadQueue>>>,
-  event: SQSEvent,
-  context: TimedContext,
-): Promise<SQSBatchResponse> {
-  const time = timeLeft(context, runtime.clock);
-  const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
-  const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
-  const handle = async (queue: MessageQueue, record: SQSRecord) => {
-    if (time.isOverIn(0)) return 0;
-    const done = await loaded.processMessage(runtime, adapters, queue, messageOf(record), {
-      deadlineMs: time.deadlineMs,
-    });
-    return done.kind === "later" ? done.afterMs + behindFirstMs : undefined;
-  };
-  // Only an event written by hand has records of several queues.
-  const records = Map.groupBy(event.Records, ({ eventSourceARN }) => eventSourceARN);
-  const left = await Promise.all(
-    [...records].flatMap(([arn, of]) => {
-      const name = arn.slice(arn.lastIndexOf(":") + 1);
-      const queue =
-        [messaging.events, messaging.jobs, messaging.fairJobs, messaging.others].find(
-          (known) => known.name === name,
-        ) ?? messaging.queue(name);
-      // A standard queue's groups serve only fairness, so a failed message does not block others.
-      const groups = Map.groupBy(
-        of,
-        (record) => (queue.isOrdered ? record.attributes.MessageGroupId : undefined) ?? record,
-      );
-      return [...groups.values()].map((group) => leftOf(queue, group, handle));
-    }),
+  return worker(
+    server,
+    "queue",
+    () => import("./consume-batch.ts"),
+    ({ loaded, runtime }, event, context) =>
+      loaded.consumeBatch(runtime, event, timeLeft(context, runtime.clock)),
   );
-  return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
-}
-
-/** Extra invisibility of messages after a retried one in their group, in milliseconds. */
-const behindFirstMs = 1_000;
-
-/**
- * Handles records until one must be retried. Returns it and all after it. SQS returns no message of
- * a group while another one is invisible, so those after it are handed back too.
- *
- * @param handle - returns for how long they are invisible, in milliseconds; 0 if no time was left.
- */
-async function leftOf(
-  queue: MessageQueue,
-  group: readonly SQSRecord[],
-  handle: (queue: MessageQueue, record: SQSRecord) => Promise<number | undefined>,
-): Promise<readonly SQSRecord[]> {
-  for (const [index, record] of group.entries()) {
-    const behindMs = await handle(queue, record);
-    if (behindMs === undefined) continue;
-    const left = group.slice(index);
-    // A retried message was handed back already; one that no time was left for was not. If this
-    // fails, SQS redelivers them when their visibility timeout expires.
-    const visible = left.slice(behindMs === 0 ? 0 : 1);
-    await Promise.allSettled(
-      visible.map(({ receiptHandle }) => queue.changeVisibility(receiptHandle, behindMs)),
-    );
-    return left;
-  }
-  return [];
-}
-
-function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): QueueMessage {
-  return {
-    id: messageId,
-    body,
-    receipt: receiptHandle,
-    group: attributes.MessageGroupId,
-    receives: Number(attributes.ApproximateReceiveCount),
-    sentMs: Number(attributes.SentTimestamp) || undefined, // absent in hand-written events
-  };
 }
 
 /** Lambda function for DynamoDB stream batches. */
@@ -152,7 +69,7 @@ export function lambdaOutbox(server: Server): LambdaOutboxHandler {
  * Creates a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches events that
  * were committed to the outbox but not dispatched, because the function ended or the event bus
  * failed. It also sends jobs and deliveries that are due, and those that were not sent after their
- * commit: {@link lambdaOutbox} does not send them. It starts no work in the last 5 s before the
+ * commit: {@link lambdaOutbox} does not send them. It starts no work in the last 10 s before the
  * function's timeout, and returns how many rows were sent, set aside and, at least, left.
  *
  * @example
@@ -205,8 +122,6 @@ function timeLeft(context: TimedContext | undefined, clock: Clock): TimeLeft {
     isOverIn: (ms) => leftMs() < ms + marginMs,
   };
 }
-
-const loadShared = () => import("../lambda-http/lambda-runtime.ts");
 
 function worker<Loaded extends InvocationModule, Given extends readonly unknown[], Result>(
   server: Server,
