@@ -225,6 +225,18 @@ test("an aborted sweep or a lost claim stops before the next page", async () => 
   expect([dispatched, lost.claimed.at(-1)]).toEqual([2, "released"]);
 });
 
+test("a page that the abort left out is no outage: the next sweep starts with the first row", async () => {
+  const { given, rows, stops, claimed } = shardOf(5, { most: 2 });
+  const ending = new AbortController();
+  const swept = await sweepShard(given, end, ending.signal, async (page) => {
+    ending.abort();
+    return { swept: { dispatched: 0, left: page.length, setAside: 0 }, hasAnswers: false };
+  });
+  // The page, and one of the rows behind it.
+  expect(swept).toEqual({ dispatched: 0, left: 3, setAside: 0 });
+  expect([rows.length, stops.size, claimed.at(-1)]).toEqual([5, 0, "released"]);
+});
+
 test("releases the claim when the work fails", async () => {
   const { given, claimed } = shardOf(1);
   const failed = sweepShard(given, end, undefined, async () => {

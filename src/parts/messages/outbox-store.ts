@@ -165,6 +165,8 @@ async function sweepShard(
           stops.delete(shard);
           continue;
         }
+        // The abort may be why no row of the page was tried: that is no outage.
+        if (signal?.aborted) continue;
         // The stop behind a page that was left out holds until other rows are accepted.
         if (!stops.has(shard)) stops.set(shard, { after, blocked });
         if (!isLeftOut) break;
