@@ -247,7 +247,10 @@ test.each([10, 50, 200])(
   "the start and the end of a run with %i slots cost as many units as the formula says",
   async (slots) => {
     const { clock } = createManualTime();
-    const { take, leave } = openSlots(store.database, "claims", clock);
+    const { take, leave } = openSlots(store.database, "claims", {
+      clock,
+      log: { warn: () => undefined },
+    });
     const place = { handler: `scans.file.scan-of-${slots}`, limit: "total" } as const;
     const run = async () => {
       const key = claimKey(["job", place.handler], crypto.randomUUID());
@@ -329,7 +332,7 @@ function outboxOf(bus: EventBus) {
   const outbox = createOutbox({
     ...parts,
     bus: async () => bus,
-    sweepDue: (signal, seen) => sweepDueJobs(due, signal, seen),
+    sweepDue: (signal, reports) => sweepDueJobs(due, signal, reports),
   });
   return { outbox, rows };
 }

@@ -2,7 +2,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import type { DueJobsOptions } from "../../parts/messages/due-jobs.ts";
 import { createOutbox, type Outbox } from "../../parts/messages/outbox.ts";
-import type { OutboxRow, Sweeping, SweepStops } from "../../parts/messages/outbox-store.ts";
+import type { OutboxRow, SweepReports, SweepStops } from "../../parts/messages/outbox-store.ts";
 import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import type { Adapters } from "./adapters.ts";
@@ -51,9 +51,9 @@ export function createRunServices({
   const equalJobs = () => adapters.equalJobs.open();
   const sending = { store, due, jobs, equalJobs, claims, stops, clock, log, metrics };
   // Loaded with the first sweep: no request needs it.
-  const sweepDue = async (signal: AbortSignal | undefined, seen: Sweeping["seen"]) => {
+  const sweepDue = async (signal: AbortSignal | undefined, reports: SweepReports) => {
     const { sweepDueJobs } = await import("../../parts/messages/due-jobs.ts");
-    return sweepDueJobs(sending, signal, seen);
+    return sweepDueJobs(sending, signal, reports);
   };
   const outbox = createOutbox({
     ...{ store, bus, claims, clock, log, metrics, stops },

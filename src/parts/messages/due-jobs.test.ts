@@ -107,6 +107,7 @@ function sweepOf(
   return { options, world, sent, lines, read, groups, marked };
 }
 
+const unheard = { seen: () => undefined, held: () => undefined };
 const hash = "h".repeat(43);
 const jobAt = (
   dueMs: number,
@@ -132,7 +133,7 @@ test("sends the jobs due now from all partitions, and does not read those due la
   for (let n = 0; n < 300; n++) rows.push(jobAt(nowMs - n, n));
   for (let n = 300; n < 2_000; n++) rows.push(jobAt(nowMs + 1 + n, n));
 
-  expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
+  expect(await sweepDueJobs(sweep.options, undefined, unheard)).toEqual({
     dispatched: 300,
     left: 0,
     setAside: 0,
@@ -148,7 +149,7 @@ test("keeps a job that the queue refuses, and sends the others", async () => {
   const sweep = sweepOf(rows, { fails: (text) => text === '{"n":3}' });
   for (let n = 0; n < 10; n++) rows.push(jobAt(sweep.world.nowMs, n));
 
-  expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
+  expect(await sweepDueJobs(sweep.options, undefined, unheard)).toEqual({
     dispatched: 9,
     left: 1,
     setAside: 0,
@@ -180,7 +181,7 @@ test("does not send a job cancelled in the meantime, or count a row that another
   taken.push(theirs, goneOdd);
 
   const { metrics, sums } = recordedMetrics();
-  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined, () => undefined)).toEqual({
+  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined, unheard)).toEqual({
     dispatched: 2,
     left: 0,
     setAside: 1,
@@ -197,7 +198,7 @@ test("starts no further partition when the sweep is aborted", async () => {
   const sweep = sweepOf(rows);
   for (let n = 0; n < 50; n++) rows.push(jobAt(sweep.world.nowMs, n));
 
-  expect(await sweepDueJobs(sweep.options, AbortSignal.abort(), () => undefined)).toEqual({
+  expect(await sweepDueJobs(sweep.options, AbortSignal.abort(), unheard)).toEqual({
     dispatched: 0,
     left: 0,
     setAside: 0,
@@ -219,7 +220,7 @@ test("begins no further job once the sweep is aborted, keeps each group's order,
   const queued = Array.from({ length: 60 }, (_, n) => jobAt(nowMs - 60 + n, n, "one-group"));
   for (const row of queued) rows.push({ ...row, shard: "due#0" });
 
-  expect(await sweepDueJobs(sweep.options, stopping.signal, () => undefined)).toEqual({
+  expect(await sweepDueJobs(sweep.options, stopping.signal, unheard)).toEqual({
     dispatched: 1,
     left: 59,
     setAside: 0,
@@ -245,7 +246,7 @@ describe("a job that the queue will never accept", () => {
     rows.push(...crowded(sweep.world.nowMs));
     const [first] = rows;
     const { metrics, sums } = recordedMetrics();
-    expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined, () => undefined)).toEqual({
+    expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined, unheard)).toEqual({
       dispatched: 1,
       left: 0,
       setAside: 149,
@@ -266,7 +267,7 @@ describe("a job that the queue will never accept", () => {
     const sweep = sweepOf(rows, { fails: () => true, failure });
     rows.push({ ...jobAt(sweep.world.nowMs), type: deliveryJob });
     const { metrics, sums } = recordedMetrics();
-    await sweepDueJobs({ ...sweep.options, metrics }, undefined, () => undefined);
+    await sweepDueJobs({ ...sweep.options, metrics }, undefined, unheard);
     expect(sums()).toEqual({ "keelson.dead_letters delivery": 1 });
   });
 
@@ -274,7 +275,7 @@ describe("a job that the queue will never accept", () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text), failure, keepsAll: true });
     rows.push(...crowded(sweep.world.nowMs));
-    expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
+    expect(await sweepDueJobs(sweep.options, undefined, unheard)).toEqual({
       dispatched: 1,
       left: 149,
       setAside: 0,
@@ -308,12 +309,12 @@ describe("a job that the queue will never accept", () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text) });
     rows.push(...crowded(sweep.world.nowMs));
-    expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
+    expect(await sweepDueJobs(sweep.options, undefined, unheard)).toEqual({
       dispatched: 0,
       left: 100,
       setAside: 0,
     });
-    expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toMatchObject({
+    expect(await sweepDueJobs(sweep.options, undefined, unheard)).toMatchObject({
       dispatched: 1,
       setAside: 0,
     });
@@ -356,7 +357,7 @@ test("tenants take turns, so that the jobs of nine are not sent after 80 jobs of
     tenantId: `tenant-${n}`,
   }));
   rows.push(...[...many, ...few].map((row) => ({ ...row, shard: "due#0" })));
-  await sweepDueJobs(options, undefined, () => undefined);
+  await sweepDueJobs(options, undefined, unheard);
   expect(sent).toHaveLength(89);
   const first = sent.slice(0, 20).map((body) => Number(/\d+/.exec(body)));
   expect(first.filter((n) => n >= 80).toSorted()).toEqual([80, 81, 82, 83, 84, 85, 86, 87, 88]);
@@ -374,7 +375,7 @@ describe("a sweep sends no job of a group after one that stays", () => {
     Array.from({ length: count }, (_, n) => groups[n % groups.length] ?? "-");
   const numberOf = (text: string) => Number(/\d+/.exec(text));
   const swept = ({ options }: ReturnType<typeof sweepOf>) =>
-    sweepDueJobs(options, undefined, () => undefined);
+    sweepDueJobs(options, undefined, unheard);
 
   test("on whatever page they are", async () => {
     const rows: OutboxRow[] = [];
@@ -479,7 +480,7 @@ describe("jobs on their way to a fair queue", () => {
       const { nowMs } = sweep.world;
       marks.set("j2", { jobId: "j1", enqueuedMs: nowMs });
       rows.push(queued(nowMs, "j1"), queued(nowMs, "j2"));
-      expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toMatchObject({
+      expect(await sweepDueJobs(sweep.options, undefined, unheard)).toMatchObject({
         dispatched: 2,
       });
       expect(rows).toEqual([]);
@@ -508,7 +509,7 @@ describe("jobs on their way to a fair queue", () => {
     const sweep = sweepOf(rows, { fairMode: "send" });
     rows.push(queued(sweep.world.nowMs, "j1"));
     const failing = { ...sweep.options, equalJobs: () => Promise.reject(new Error("no table")) };
-    expect(await sweepDueJobs(failing, undefined, () => undefined)).toMatchObject({ left: 1 });
+    expect(await sweepDueJobs(failing, undefined, unheard)).toMatchObject({ left: 1 });
     expect([rows.length, sweep.sent]).toEqual([1, []]);
   });
 });

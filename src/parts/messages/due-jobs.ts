@@ -13,6 +13,7 @@ import {
   type OutboxRow,
   type OutboxStore,
   type Sweeping,
+  type SweepReports,
   type SweepStops,
   type Swept,
   shards,
@@ -149,10 +150,10 @@ const maxReasonLength = 500;
 export function sweepDueJobs(
   options: DueJobsOptions,
   signal: AbortSignal | undefined,
-  seen: Sweeping["seen"],
+  reports: SweepReports,
 ): Promise<Swept> {
   const work: Sweeping["work"] = (rows, blocked) => sendAll(options, rows, blocked, signal);
-  return sweepShards({ ...options, signal, seen, work }, "due", options.clock.now() + 1);
+  return sweepShards({ ...options, ...reports, signal, work }, "due", options.clock.now() + 1);
 }
 
 /** Sends committed jobs that cannot be taken back. Never throws: the sweep sends the rest. */

@@ -60,6 +60,7 @@ function shardOf(
     claims: claims as unknown as Claims,
     stops,
     seen: () => undefined,
+    held: () => undefined,
   };
   return { given, rows, reads, claimed, stops };
 }

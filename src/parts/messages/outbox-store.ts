@@ -89,9 +89,14 @@ export interface Sweeping {
   readonly stops: SweepStops;
   readonly signal: AbortSignal | undefined;
   seen(rows: readonly Sorted[]): void;
+  /** Called for each shard that another sweep has claimed, which counts as one row left. */
+  held(): void;
   /** @param blocked - ordered groups with an earlier row that stays. The work adds to them. */
   work(rows: readonly OutboxRow[], blocked: Set<string>): Promise<WorkedPage>;
 }
+
+/** Reports of a sweep while it runs. */
+export type SweepReports = Pick<Sweeping, "seen" | "held">;
 
 /**
  * Sweeps all shards, one after another. The milliseconds of `beforeMs` choose the first, so that none
@@ -134,12 +139,15 @@ export async function sweepShards(
  * are accepted, the outage has ended.
  */
 async function sweepShard(
-  { store, claims, stops, signal, seen, work }: Sweeping,
+  { store, claims, stops, signal, seen, held, work }: Sweeping,
   shard: string,
   before: string,
 ): Promise<Swept> {
   const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
-  if (taken.kind !== "taken") return { ...nothing, left: 1 };
+  if (taken.kind !== "taken") {
+    held();
+    return { ...nothing, left: 1 };
+  }
   const { claim } = taken;
   let total = nothing;
   try {

@@ -647,7 +647,7 @@ test("the reported age is that of the oldest row, including shards claimed by an
   shared.add(5, 0, graceMs + 5_000);
   world.records.set(keyText(sweepKey("shard#2")), takenClaim("b1", world.nowMs));
   const { metrics, values } = recordedMetrics();
-  const sweepDue: OutboxOptions["sweepDue"] = async (_signal, seen) => {
+  const sweepDue: OutboxOptions["sweepDue"] = async (_signal, { seen }) => {
     const left = shared.rows.filter(({ shard }) => shard === "due#1");
     seen(left);
     return { dispatched: 0, left: left.length, setAside: 0 };
@@ -661,6 +661,26 @@ test("the reported age is that of the oldest row, including shards claimed by an
   expect(
     values.filter(([name]) => name === "keelson.outbox.age").map(([, seconds]) => seconds),
   ).toEqual([100, 300, 0]);
+});
+
+test.each([
+  ["info", "only another sweep holds messages", false, false],
+  ["warn", "one of its own stays as well", true, false],
+  ["warn", "it was aborted", false, true],
+] as const)("logs its end as %s if %s", async (level, _what, isRefused, isAborted) => {
+  const shared = new Shared();
+  shared.add(2, 0, graceMs);
+  shared.world.records.set(keyText(sweepKey("shard#2")), takenClaim("b1", shared.world.nowMs));
+  const stopping = new AbortController();
+  const sweepDue: OutboxOptions["sweepDue"] = async (_signal, { held }) => {
+    held();
+    return { dispatched: 0, left: isRefused ? 2 : 1, setAside: 0 };
+  };
+  const turn = async () => void (isAborted && stopping.abort());
+  const { outbox } = processOf(shared, { sweepDue, turn });
+  const { left } = await outbox.sweep({ graceMs, signal: stopping.signal });
+  expect(left).toBe(isRefused ? 3 : 2);
+  expect(shared.lines).toEqual([[level, "outbox.swept", { dispatched: 0, left, setAside: 0 }]]);
 });
 
 test("an aborted sweep finishes the current page, counts the shards with more rows, and releases its shards", async () => {

@@ -7,6 +7,7 @@ import {
   type OutboxRow,
   type OutboxStore,
   type Sweeping,
+  type SweepReports,
   type SweepStops,
   type Swept,
   shards,
@@ -40,7 +41,7 @@ export interface OutboxOptions {
   readonly metrics?: Metrics | undefined;
   readonly stops?: SweepStops;
   readonly sweepDue?:
-    | ((signal: AbortSignal | undefined, seen: Sweeping["seen"]) => Promise<Swept>)
+    | ((signal: AbortSignal | undefined, reports: SweepReports) => Promise<Swept>)
     | undefined;
 }
 
@@ -94,12 +95,19 @@ export function createOutbox(options: OutboxOptions): Outbox {
       const seen: Sweeping["seen"] = (rows) => {
         for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
+      let held = 0;
+      const reports: SweepReports = {
+        seen,
+        held: () => {
+          held += 1;
+        },
+      };
       const work = (rows: readonly OutboxRow[]) => put(options, rows, true);
       const before = sweptFrom - graceMs + 1;
-      const events = { store, claims, stops, signal, seen, work };
+      const events = { ...reports, store, claims, stops, signal, work };
       // Side by side, so that a backlog of one delays nothing of the other, nor does its error.
       const ended = await Promise.allSettled([
-        sweepDue?.(signal, seen) ?? nothing,
+        sweepDue?.(signal, reports) ?? nothing,
         sweepShards(events, "shard", before),
       ]);
       const failure = ended.find((one) => one.status === "rejected");
@@ -107,7 +115,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
         .map((one) => (one.status === "fulfilled" ? one.value : nothing))
         .reduce(sum);
       const found = total.dispatched + total.left + total.setAside;
-      if (found > 0) log[total.left > 0 ? "warn" : "info"]("outbox.swept", { ...total });
+      // Another sweep sends what it holds. After an abort, this one does not know what others hold.
+      const isBehind = total.left > (signal?.aborted ? 0 : held);
+      if (found > 0) log[isBehind ? "warn" : "info"]("outbox.swept", { ...total });
       // A sweep that fails or stops before it sees a row does not know whether there is any.
       if (oldestMs < sweptFrom || (failure === undefined && !signal?.aborted)) {
         metrics?.record("keelson.outbox.length", found);
