@@ -5,6 +5,7 @@ import { Recent } from "../../base/process/recent.ts";
 import type { AmbientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
+import { assertCommittable } from "../../parts/once/run-commit.ts";
 import type { ProjectionContext, ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { ActiveVersion, ProjectionStore, TenantVersions } from "./projection-store.ts";
@@ -118,7 +119,12 @@ async function project(
     await ctx.commit([mark, ...items], undefined);
     return true;
   } catch (error) {
-    if (error instanceof CommitConditionError && error.index === 0) return false;
+    if (error instanceof CommitConditionError) {
+      if (error.index === 0) return false;
+      throw new CommitConditionError(error.index - 1, error.reason);
+    }
+    // The error of an item counts the mark. Checked without it, it counts as the projection does.
+    if (error instanceof TypeError || error instanceof RangeError) assertCommittable(items, 1, 0);
     throw error;
   }
 }

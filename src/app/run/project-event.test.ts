@@ -86,6 +86,34 @@ describe("an event of a projection", () => {
     expect(shelf.counted).toEqual(["1 acme e-1", "2 acme e-1", "2 acme e-2"]);
   });
 
+  test("fails with the index that the item has in the projection's list if its condition fails", async () => {
+    const given: CommitItem[] = [row(2)];
+    const shelf = startCounted(() => given);
+    await consume(shelf);
+    const [mark] = shelf.marks.keys();
+    // The condition of this item fails: its mark exists.
+    given.push({ Put: mark } as CommitItem); // safe: the key of `marks` is the action of a mark
+    const done = await consume(shelf, { ...event, eventId: "e-2" });
+    expect(done).toMatchObject({ kind: "failed", error: { code: "condition_failed", index: 1 } });
+    expect(shelf.counted).toEqual(["2 acme e-1"]);
+  });
+
+  // Safe cast: code without types may give it.
+  const malformed = {} as CommitItem;
+  const large: CommitItem = { Put: { TableName: "sums", Item: { pk: "x".repeat(500_000) } } };
+  test.each([
+    ["the item", "malformed", [row(2), malformed], "item 1 is not one of Put"],
+    ["the item", "too large", [row(2), large], "item 1 has some 500"],
+    ["the list", "too long", Array.from({ length: 99 }, () => row(2)), "100 items and 1 of"],
+  ])("fails with the number that %s has for the projection if it is %s", async (...given) => {
+    const [, , items, message] = given;
+    const shelf = startCounted(() => items);
+    expect(await consume(shelf)).toMatchObject({
+      error: { message: expect.stringContaining(message) },
+    });
+    expect(shelf.counted).toEqual([]);
+  });
+
   test("fails, and is counted in no version, if that of its active version fails", async () => {
     const failure = new Error("the projection does not like it");
     const shelf = startCounted((_ctx, _event, { version }) => {
