@@ -147,7 +147,7 @@ async function openWall(
 
 /** Stores that keep facts in memory. The race kit opens them again for each process. */
 export function lazyStores(
-  { tableName, clock }: Pick<AdaptedRuntime, "tableName" | "clock">,
+  { tableName, clock, log }: Pick<AdaptedRuntime, "tableName" | "clock" | "log">,
   database: Database,
 ) {
   const [once, kept] = [tableName(onceTable.name), tableName(keptEventsTable.name)];
@@ -164,7 +164,7 @@ export function lazyStores(
     ),
     rates: lazy(async () => (await import("../stores/rate-store.ts")).dynamoRates(database, once)),
     slots: lazy(async () =>
-      (await import("../stores/slot-store.ts")).openSlots(database, once, clock),
+      (await import("../stores/slot-store.ts")).openSlots(database, once, { clock, log }),
     ),
     quotas: lazy(async () =>
       (await import("../stores/quota-store.ts")).dynamoQuotas(database, once),

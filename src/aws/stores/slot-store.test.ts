@@ -42,6 +42,8 @@ const shown = ({ owner, key: { partition, sort }, sinceMs }: SlotHolder) => ({
   sinceMs,
 });
 
+const silent = { warn: () => undefined };
+
 test("a place has at most as many holders as allowed, and as many again once they are removed", async () => {
   const store = dynamoSlots(database, tableName);
   const add = (owner: string, most: number, hasRow = true) =>
@@ -83,7 +85,7 @@ test("lists the places of a handler", async () => {
 
 test("a slot is free once the claim of its holder has ended", async () => {
   const claims = dynamoClaimStore(database, tableName);
-  const slots = openSlots(database, tableName, { now: () => nowMs });
+  const slots = openSlots(database, tableName, { clock: { now: () => nowMs }, log: silent });
   const place: SlotPlace = { handler: `${handler}-3`, limit: "total" };
   const [first, second] = [holderOf(crypto.randomUUID()), holderOf(crypto.randomUUID())];
   await claims.take(first.key, takenClaim(first.owner, nowMs), nowMs);
@@ -97,7 +99,7 @@ test("a slot is free once the claim of its holder has ended", async () => {
 
 test("runs that reach an idle place together, in several processes, all get its free slots and no more", async () => {
   const processes = Array.from({ length: 4 }, () =>
-    openSlots(database, tableName, { now: () => nowMs }),
+    openSlots(database, tableName, { clock: { now: () => nowMs }, log: silent }),
   );
   const claims = dynamoClaimStore(database, tableName);
   const runs = Array.from({ length: 24 }, () => holderOf(crypto.randomUUID()));
@@ -127,12 +129,24 @@ test.each([
   let clock = nowMs;
   // Safe cast: slots only send commands.
   const throttled = { send } as unknown as Database;
-  const slots = openSlots(throttled, tableName, { now: () => clock });
+  const lines: unknown[][] = [];
+  const log = { warn: (...line: unknown[]) => void lines.push(line) };
+  const slots = openSlots(throttled, tableName, { clock: { now: () => clock }, log });
   const place: SlotPlace = { handler: `${handler}-${name}`, limit: "total" };
   const run = holderOf(crypto.randomUUID());
 
   expect(await slots.take(place, 5, run)).toBe(false);
   expect(slots.isFull(place)).toBe(true);
+  // Others at the place wait too, and the log has one line a minute for it.
+  expect(await slots.take(place, 5, run)).toBe(false);
+  const other: SlotPlace = { ...place, limit: "perTenant", tenantId: "acme" };
+  expect(await slots.take(other, 5, run)).toBe(false);
+  const reason = `${name}: slow down`;
+  const line = ["slots.throttled", { ...place, reason }];
+  expect(lines).toEqual([line, ["slots.throttled", { ...other, reason }]]);
+  clock += 60_000;
+  expect(await slots.take(place, 5, run)).toBe(false);
+  expect(lines.slice(2)).toEqual([line]);
   failure = "AccessDeniedException";
   clock += 1_000;
   expect(slots.isFull(place)).toBe(false);

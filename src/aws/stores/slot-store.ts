@@ -1,5 +1,6 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
+import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import type {
@@ -15,10 +16,14 @@ import { dynamoClaimStore, marshalled } from "./claim-store.ts";
 import { dynamoLines } from "./line-store.ts";
 import { isNamed, malformedRow, numberIn, tableOf } from "./table.ts";
 
-export function openSlots(database: Database, tableName: string, clock: Clock): Waiting {
+export function openSlots(
+  database: Database,
+  tableName: string,
+  { clock, log }: { readonly clock: Clock; readonly log: Pick<Logger, "warn"> },
+): Waiting {
   const store = dynamoSlots(database, tableName);
   const claims = dynamoClaimStore(database, tableName);
-  const slots = createSlots({ store, claims, clock }, isThrottle);
+  const slots = createSlots({ store, claims, clock }, { isThrottle, log });
   return { ...slots, lines: dynamoLines(database, tableName) };
 }
 

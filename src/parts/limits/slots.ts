@@ -1,3 +1,5 @@
+import type { Logger } from "../../base/log/logger.ts";
+import { Recent } from "../../base/process/recent.ts";
 import type { LineStore } from "./line.ts";
 import type { SlotHolder, SlotPlace, SlotStore } from "./slot.ts";
 import { type SlotParts, takeSlot } from "./take-slot.ts";
@@ -27,13 +29,26 @@ const fullMs = 1_000;
 /** Maximum number of places remembered. */
 const maxRemembered = 1_000;
 
-/** @param isThrottle - whether the store has refused a call because it gets too many. */
-export function createSlots(
-  parts: SlotParts,
-  isThrottle: (error: unknown) => boolean = () => false,
-): Slots {
+/** Shortest interval between log lines of one place, in milliseconds. */
+const lineMs = 60_000;
+
+interface Throttles {
+  /** Whether the store has refused a call because it gets too many. */
+  isThrottle(error: unknown): boolean;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** Without `throttles`, `take` throws every error. */
+export function createSlots(parts: SlotParts, throttles?: Throttles): Slots {
   const { store, clock } = parts;
   const fullUntilMs = new Map<string, number>();
+  const warned = new Recent<true>(maxRemembered, lineMs);
+  const warn = ({ log }: Throttles, place: SlotPlace, error: unknown) => {
+    const [name, nowMs] = [textOf(place), clock.now()];
+    if (warned.get(name, nowMs)) return;
+    warned.set(name, true, nowMs);
+    log.warn("slots.throttled", { ...place, reason: String(error) });
+  };
   return {
     list: store.list,
     isFull: (place) => {
@@ -45,8 +60,9 @@ export function createSlots(
       const taking = takeSlot(parts, place, most, { ...holder, sinceMs: clock.now() });
       const isTaken = await taking.catch((error: unknown) => {
         // A slot taken by an attempt without a response is free once the claim of the run has ended.
-        if (isThrottle(error)) return false;
-        throw error;
+        if (!throttles?.isThrottle(error)) throw error;
+        warn(throttles, place, error);
+        return false;
       });
       if (isTaken) return true;
       if (fullUntilMs.size >= maxRemembered) fullUntilMs.clear();
