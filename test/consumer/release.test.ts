@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterEach, expect, test } from "vitest";
 
 const repository = join(import.meta.dirname, "../..");
@@ -13,7 +14,12 @@ const run = (command: string, ...args: readonly string[]) =>
 
 test("a copy of the repository can be released once its address is filled in", {
   timeout: 900_000,
-}, () => {
+}, async () => {
+  // Safe: so it is declared in scripts/install.mjs, which has no types.
+  const { installPackage } = (await import(
+    pathToFileURL(join(repository, "scripts/install.mjs")).href
+  )) as { installPackage(folder: string, say: (line: string) => void): void };
+  installPackage("scripts/api", console.info);
   run("git", "clone", "--quiet", repository, ".");
   run("git", "switch", "--quiet", "--force-create", "main");
   for (const folder of ["node_modules", "scripts/api/node_modules"])

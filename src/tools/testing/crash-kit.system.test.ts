@@ -141,6 +141,25 @@ test("a write that takes effect twice is detected, and the error names the crash
   );
 });
 
+test("checks again if the process crashes only during the check", async () => {
+  let acts = 0;
+  let checks = 0;
+  const cuts = await crashEverywhere(server, {
+    // Only the run without a cut waits for the write.
+    act: async (app) => {
+      acts += 1;
+      if (acts === 1) await app.fetch("/counters", { body: {}, as: ann, headers });
+    },
+    check: async (app) => {
+      checks += 1;
+      if (acts > 1) await app.call("counters.counter.add", {}, { as: ann, requestId: "r1" });
+      expect(await amountOf(app)).toBe(1);
+    },
+  });
+  expect(cuts).toHaveLength(4);
+  expect([acts, checks]).toEqual([5, 9]);
+});
+
 test("rejects a scenario that fails without a crash, or makes no call", async () => {
   let attempts = 0;
   const refused = crashEverywhere(server, {
