@@ -15,7 +15,7 @@ export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly registry: Registry;
   /** `create` creates missing resources of an emulator. On AWS, the deployment creates them. */
   readonly mode: "create" | "check";
-  /** Timeout of one attempt of a call, in milliseconds. Default 3,000. */
+  /** Timeout of one attempt of a call, in milliseconds. Default 3,000; 30,000 for an emulator. */
   readonly attemptMs?: number;
 }
 
@@ -30,7 +30,7 @@ export async function openMessaging(
   const clientFor = (endpoint: string | undefined) => ({
     ...clientOptions({ ...account, endpoint }),
     // No call waits for messages. The SDK's three attempts end before a sweep's function does.
-    requestHandler: attemptsWithin(attemptMs ?? 3_000),
+    requestHandler: attemptsWithin(attemptMs ?? (mode === "create" ? 30_000 : 3_000)),
   });
   const sqs = new sdk.SQSClient(clientFor(sqsEndpoint));
   const eventBridge = new sdk.EventBridgeClient(clientFor(eventBridgeEndpoint));
