@@ -55,9 +55,13 @@ export function silentMisses(rows: readonly Row[]): string[] {
 
 export const goals: Readonly<Record<string, Goal>> = {
   "config-warm": { goal: "ratio <= 0.6" },
-  "config-cold-calls": { goal: "ours = 1" },
-  "config-concurrent-calls": { goal: "ours = 1" },
-  "config-absent-calls": { goal: "ours = 1" },
+  "config-cold-calls": {
+    goal: "ours = 1",
+    missed:
+      "four or more keys of a level are one Query, sent together with those of the other levels: it takes half a read unit, where one BatchGetItem for all levels takes half a unit for each row",
+  },
+  "config-concurrent-calls": { goal: "ours = 1", missed: "the same as `config-cold-calls`" },
+  "config-absent-calls": { goal: "ours = 1", missed: "the same as `config-cold-calls`" },
   "write-calls": { goal: "ours = 2" },
   "replay-calls": { goal: "ours = 1" },
   "commit-calls": { goal: "ours = 2" },
@@ -96,17 +100,24 @@ export const goals: Readonly<Record<string, Goal>> = {
   "drain-resets": { goal: "ours = 0" },
   "drain-exit": { goal: "ours <= 100" },
   "http-memory": { goal: "ratio <= 1.1" },
-  "lambda-cold": { goal: "ratio <= 0.55" },
+  "lambda-cold": {
+    goal: "ratio <= 0.55",
+    missed:
+      "the peer's start differs more between runs than ours: from 98 to 109 ms, and ours from 56 to 59",
+  },
   "json-hostile": { goal: "ratio <= 2" },
   "wall-command": { goal: "ours <= 1000 ns" },
   "user-bundle-cold": { goal: "ratio <= 1.03" },
-  "user-esbuild-cold": { goal: "ratio <= 1.03" },
-  "lambda-cold-tls": { goal: "ratio <= 0.6" },
+  "user-esbuild-cold": {
+    goal: "ratio <= 1.03",
+    missed: "the bound is within the spread of a run",
+  },
+  "lambda-cold-tls": { goal: "ratio <= 0.6", missed: "the same as `lambda-cold`" },
   "second-request": { goal: "ratio <= 1" },
   "first-write-cold": {
     goal: "ratio <= 0.6",
     missed:
-      "measured while other work took the processors: in the same run, `lambda-cold` was 0.68, and it is 0.52 on a quiet machine. In turns with the version that loaded the SDK, this one took 0.65 of its time",
+      "the modules of a write are read and compiled with the first one. In turns with the version that loaded the SDK, this one took 0.65 of its time",
   },
   "output-check": { goal: "ratio <= 1.5" },
   "typecheck-hono": { goal: "ratio <= 1" },
@@ -129,7 +140,10 @@ export const goals: Readonly<Record<string, Goal>> = {
   },
   "trace-none": { goal: "ratio <= 1.02" },
   "trace-on": { goal: "ratio <= 1" },
-  "trace-on-otel": { goal: "ratio <= 1" },
+  "trace-on-otel": {
+    goal: "ratio <= 1",
+    missed: "runs on a quiet machine differ: from 0.94 to 1.03",
+  },
   "metrics-on": { goal: "ratio <= 1.5" },
   "typecheck-handles": { goal: "ratio <= 0.8" },
   "typecheck-handles-ts5": { goal: "ratio <= 0.8" },
