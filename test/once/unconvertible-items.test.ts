@@ -42,7 +42,7 @@ const put = (value?: unknown) => ({
 const sent = ({ TransactWriteItems = 0, GetItem = 0 } = app.calls) => [TransactWriteItems, GetItem];
 
 test.each([
-  ["a Date", new Date(0), "Unsupported type passed"],
+  ["a Date", new Date(0), "cannot convert an item: Unsupported type passed"],
   ["NaN", Number.NaN, "Special numeric value NaN"],
   ["1e300", 1e300, "greater than Number.MAX_SAFE_INTEGER"],
   ["an empty Set", new Set(), "non-empty set"],

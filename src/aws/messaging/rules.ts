@@ -7,7 +7,7 @@ export const maxReceives = 5;
 /** Time for which a dead-letter queue keeps its messages: the longest that SQS allows. */
 export const deadLetterSeconds = longestMessageMs / 1_000;
 
-/** EventBridge takes 64 characters, of which `-events` are seven. */
+/** Longest name without `-events`: EventBridge accepts 64 characters. */
 const mostOfName = 57;
 
 /** Rule that routes a server's events from the bus to their queue. */

@@ -99,7 +99,7 @@ export async function transact(
   }
 }
 
-/** A command that was only converted. The message says why the SDK cannot convert it, if it cannot. */
+/** A command that was only converted. The message is empty, or the reason why the SDK cannot. */
 export class NotSentError extends Error {}
 
 /**
@@ -120,7 +120,8 @@ export async function assertConvertible(
     <Given, Output>(next: (given: Given) => Promise<Output>) =>
     (given: Given): Promise<Output> =>
       next(given).catch((thrown: unknown) => {
-        throw thrown instanceof NotSentError ? thrown : new NotSentError(String(thrown));
+        // Safe cast: the SDK throws only errors.
+        throw thrown instanceof NotSentError ? thrown : new NotSentError((thrown as Error).message);
       });
   stack.addRelativeTo(named, { relation: "before", toMiddleware });
   const stopped = () => () => Promise.reject(new NotSentError());

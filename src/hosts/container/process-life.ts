@@ -124,7 +124,7 @@ export function beginLife(
   return life;
 }
 
-/** Whole milliseconds of a clock that nobody sets. */
+/** Whole milliseconds of a clock that never steps. */
 function nowMs(): number {
   return Math.floor(performance.now());
 }

@@ -65,7 +65,7 @@ export interface Container {
   readonly port: number;
   /**
    * Drains without a linger and closes all resources. Resolves once everything is closed; the
-   * process continues, unless it receives a signal meanwhile. If the process is already shutting
+   * process continues, unless it receives a signal before. If the process is already shutting
    * down, waits for that shutdown: after a signal or an uncaught error, the process then exits.
    */
   close(): Promise<void>;

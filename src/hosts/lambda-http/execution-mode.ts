@@ -148,7 +148,7 @@ function abandon(
 interface Deadline {
   readonly leftMs: number;
   readonly delayMs: number;
-  /** On the clock of `performance`, which nobody sets. */
+  /** On the clock of `performance`, which never steps. */
   readonly dueMs: number;
   /** Aborts at a watched deadline, with the error of the 504 response as the reason. */
   readonly controller: AbortController;

@@ -8,8 +8,8 @@ export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lamb
 const graceMs = 10_000;
 /**
  * Time before the function's timeout in which a sweep starts no further work, in milliseconds: three
- * attempts of a call to SQS or the bus that gets no answer. A function with a short timeout keeps
- * half its time.
+ * attempts of an unanswered call to SQS or the bus. A function with a short timeout keeps half its
+ * time.
  */
 const endMs = 10_000;
 

@@ -190,7 +190,7 @@ function otherExchange(
         },
         committing: (result) => ({ result, answer: noAnswer }),
       });
-      // Also after the commit: records of the batch that were not handled have to come again.
+      // Also after the commit: the source redelivers records that were not handled.
       if (failed !== undefined) throw failed.error;
       return returned;
     },

@@ -30,7 +30,7 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
     const before = known.get(text);
     if (before !== undefined) return before;
     const parsed = parse(text);
-    if (parsed === undefined) return parsed; // its text may have any length
+    if (parsed === undefined) return parsed; // it may have any length
     if (known.size >= maxRemembered) known.clear();
     known.set(text, parsed);
     return parsed;

@@ -394,6 +394,22 @@ test("counts reads from the cache with the row age, reads from the store, and st
   ]);
 });
 
+/** Rows of which a refresh has failed after 1.5 s. */
+async function failedSlowly() {
+  const started = start();
+  const { calls, put, read, state } = started;
+  put(tenantPartition("acme"), limit, 7);
+  await read(limit);
+  state.now += 30_000;
+  state.isManual = true;
+  const slow = read(limit);
+  await settle();
+  state.now += 1_500;
+  calls[1]?.fail(new Error("timeout"));
+  expect(await slow).toBe(7);
+  return started;
+}
+
 describe("a failing store", () => {
   test("keeps the old value in use, and logs one warning per minute and page", async () => {
     const { put, read, stale, state } = start();
@@ -431,16 +447,7 @@ describe("a failing store", () => {
   });
 
   test("that failed slowly is not retried for as long as it took, and the old value is served immediately", async () => {
-    const { calls, put, read, state, stale } = start();
-    put(tenantPartition("acme"), limit, 7);
-    await read(limit);
-    state.now += 30_000;
-    state.isManual = true;
-    const slow = read(limit);
-    await settle();
-    state.now += 1_500;
-    calls[1]?.fail(new Error("timeout"));
-    expect(await slow).toBe(7);
+    const { calls, read, state, stale } = await failedSlowly();
     state.now += 1_499;
     expect(await read(limit)).toBe(7);
     expect([calls.length, stale.length]).toEqual([2, 1]);
@@ -489,16 +496,7 @@ describe("a failing store", () => {
   });
 
   test("that failed slowly is retried, and reported again, when the clock is set back", async () => {
-    const { calls, put, read, state, stale } = start();
-    put(tenantPartition("acme"), limit, 7);
-    await read(limit);
-    state.now += 30_000;
-    state.isManual = true;
-    const slow = read(limit);
-    await settle();
-    state.now += 1_500;
-    calls[1]?.fail(new Error("timeout"));
-    expect(await slow).toBe(7);
+    const { put, read, state, stale } = await failedSlowly();
     state.isManual = false;
     state.failure = new Error("throttled");
     state.now -= 3_600_000;

@@ -30,7 +30,7 @@ export type AskedQueue = ReturnType<typeof askedQueue>;
 
 type Queues = PlaceOf<SQSClient>;
 
-/** A duplicate can use up two receives. Claims outlast any number of them. */
+/** A duplicate can use up two receives. */
 const fewestReceives = 3;
 
 export function askedQueue(place: Queues, wanted: NeededQueue) {
