@@ -69,6 +69,7 @@ test("recognizes an instrumented client by the marks that OpenTelemetry puts on 
 test("closing a database closes its connections", async () => {
   const sockets: Socket[] = [];
   const http = createServer((_request, response) => response.end("{}")).listen(0, "127.0.0.1");
+  http.keepAliveTimeout = 0; // the server closes none of them
   http.on("connection", (socket) => sockets.push(socket));
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe: it listens on a port
