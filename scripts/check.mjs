@@ -1,76 +1,86 @@
 // Everything that is checked without running the tests: types, lint and import directions,
-// reasons of ignored branches, the packed package. Prints one line a step; exits 1 at the first failure.
-import { spawnSync } from "node:child_process";
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+// reasons of ignored branches, the packed package. Prints one line a step; exits 1 after the first failure.
+import { spawn } from "node:child_process";
+import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { text } from "node:stream/consumers";
 
 const root = join(import.meta.dirname, "..");
 const bin = join(root, "node_modules", ".bin");
 const packed = mkdtempSync(join(tmpdir(), "keelson-pack-"));
 
-try {
-  step("types", () => run("tsc", ["--noEmit"]));
-  step("lint, format", () => run("biome", ["check", "--error-on-warnings", "."]));
-  step("import directions", () => run("node", ["scripts/layers.mjs"]));
-  step("length of files and functions", () => run("node", ["scripts/sources.mjs"]));
-  step("English of documents, comments and messages", () => run("node", ["scripts/wording.mjs"]));
-  step("pages of the documents", () => run("node", ["scripts/pages.mjs"]));
-  step("reasons of ignored branches", reasons);
-  step("build", () => run("node", ["scripts/build.mjs"]));
-  step("files that requests pass", () =>
-    run("node", ["scripts/walks.mjs", "--check", "--dist", "dist"]),
-  );
-  step("contract of the sample", () =>
-    run("node", [
-      "src/tools/cli/main.ts",
-      "contract",
-      "check",
-      "examples/files/server.ts",
-      "--file",
-      "examples/files/contract.json",
-    ]),
-  );
-  step("contract of the starter", () =>
-    run("node", [
-      "src/tools/cli/main.ts",
-      "contract",
-      "check",
-      "examples/starter/src/server.ts",
-      "--file",
-      "examples/starter/contract.json",
-    ]),
-  );
-  step("public types", () => run("node", ["scripts/api/main.mjs", "--check"]));
-  step("generated reference", () => run("node", ["scripts/reference/main.mjs", "--check"]));
-  const tarball = step("pack", pack);
-  step("publint", () => run("publint", ["run", tarball, "--strict"]));
-  step("types of the package", () => run("attw", [tarball, "--profile", "esm-only"]));
-  console.log("check: clean");
-} catch (error) {
-  console.error(`check: ${error.message}`);
-  process.exitCode = 1;
-} finally {
-  rmSync(packed, { recursive: true, force: true });
+/** Steps that follow each other. The two sequences run at the same time. */
+const ofSources = [
+  ["types", () => run("tsc", ["--noEmit"])],
+  ["lint, format", () => run("biome", ["check", "--error-on-warnings", "."])],
+  ["import directions", () => run("node", ["scripts/layers.mjs"])],
+  ["length of files and functions", () => run("node", ["scripts/sources.mjs"])],
+  ["English of documents, comments and messages", () => run("node", ["scripts/wording.mjs"])],
+  ["pages of the documents", () => run("node", ["scripts/pages.mjs"])],
+  ["reasons of ignored branches", reasons],
+  [
+    "contract of the sample",
+    () => contract("examples/files/server.ts", "examples/files/contract.json"),
+  ],
+  [
+    "contract of the starter",
+    () => contract("examples/starter/src/server.ts", "examples/starter/contract.json"),
+  ],
+];
+const ofPackage = [
+  ["build", () => run("node", ["scripts/build.mjs"])],
+  [
+    "files that requests pass",
+    () => run("node", ["scripts/walks.mjs", "--check", "--dist", "dist"]),
+  ],
+  ["public types", () => run("node", ["scripts/api/main.mjs", "--check"])],
+  ["generated reference", () => run("node", ["scripts/reference/main.mjs", "--check"])],
+  ["pack", pack],
+  ["publint", () => run("publint", ["run", tarball(), "--strict"])],
+  ["types of the package", () => run("attw", [tarball(), "--profile", "esm-only"])],
+];
+
+let failed = false;
+await Promise.all([inOrder(ofSources), inOrder(ofPackage)]);
+rmSync(packed, { recursive: true, force: true });
+if (failed) process.exitCode = 1;
+else console.log("check: clean");
+
+/** Does nothing more once a step of either sequence has failed. */
+async function inOrder(steps) {
+  for (const [name, work] of steps) {
+    if (failed) return;
+    const began = Date.now();
+    try {
+      await work();
+      console.log(`check: ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
+    } catch (error) {
+      failed = true;
+      console.error(`check: ${error.message}`);
+    }
+  }
 }
 
-function step(name, work) {
-  const began = Date.now();
-  const result = work();
-  console.log(`check: ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
-  return result;
-}
-
-function run(command, args) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, {
+async function run(command, args) {
+  const child = spawn(command, args, {
     cwd: root,
-    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
     shell: process.platform === "win32",
     env: { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` },
   });
-  if (status === 0) return stdout;
-  process.stderr.write(`${stdout ?? ""}${stderr ?? ""}${error ? `${error.message}\n` : ""}`);
+  const [output, errors, status] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    new Promise((resolve, reject) => child.once("error", reject).once("close", resolve)),
+  ]);
+  if (status === 0) return;
+  process.stderr.write(`${output}${errors}`);
   fail(`${command} ${args.join(" ")} failed`);
+}
+
+function contract(server, file) {
+  return run("node", ["src/tools/cli/main.ts", "contract", "check", server, "--file", file]);
 }
 
 /** A branch that no test reaches is marked, and the mark gives the reason: `v8 ignore next -- why`. */
@@ -87,11 +97,12 @@ function reasons() {
   if (bare.length > 0) fail(`ignored branches without a reason: ${bare.join(", ")}`);
 }
 
-function pack() {
-  const [{ filename }] = JSON.parse(
-    run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", packed]),
-  );
-  return join(packed, filename);
+async function pack() {
+  await run("npm", ["pack", "--ignore-scripts", "--pack-destination", packed]);
+}
+
+function tarball() {
+  return join(packed, readdirSync(packed)[0]);
 }
 
 function fail(message) {
