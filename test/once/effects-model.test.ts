@@ -14,7 +14,7 @@ import type { RunParts } from "../../src/parts/once/claimed-run.ts";
 import type { OnceClaim } from "../../src/parts/once/claims.ts";
 import { derivedId } from "../../src/parts/once/derived-id.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
-import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
+import { type Fate, startProcess, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 1_500;
 /** Printed with the result: `SEED=…` repeats it. */
@@ -115,7 +115,7 @@ test(`${runs} programs of effects and commits: each effect happens as often as i
           return left.fates.shift() ?? "fine";
         };
         const processes = [0, 1].map((n) => {
-          const own: Process = { isAlive: true, name: `p${n}` };
+          const own = startProcess(`p${n}`);
           const timers = timersOf(world, own, turn);
           const store = storeOf(world, own, turn);
           const clock = { now: () => world.nowMs };
@@ -149,7 +149,7 @@ test(`${runs} programs of effects and commits: each effect happens as often as i
             work,
             answerOf: (answer) => answer,
           });
-          await Promise.race([ended.catch(() => undefined), dead(own)]);
+          await Promise.race([ended.catch(() => undefined), own.end]);
         });
         await scheduler.waitFor(Promise.all(settled));
 
@@ -432,12 +432,4 @@ function effectIn(
 function seedOf(world: World): string {
   const [[text, record] = []] = [...world.records];
   return `${text} ${record?.generation}`;
-}
-
-/** Resolves once a process is dead: whoever waits for it waits for nothing. */
-function dead(process: Process): Promise<void> {
-  return new Promise((resolve) => {
-    const look = () => (process.isAlive ? setImmediate(look) : resolve());
-    look();
-  });
 }

@@ -6,7 +6,7 @@ import { claimKey } from "../../src/parts/once/claim.ts";
 import type { RunParts } from "../../src/parts/once/claimed-run.ts";
 import type { OnceClaim } from "../../src/parts/once/claims.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
-import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
+import { type Fate, startProcess, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 2_000;
 /** Printed with the result: `SEED=…` repeats it. */
@@ -71,7 +71,7 @@ test(`${runs} interleavings commit and record one run per claim, keep its answer
           return left.fates.shift() ?? "fine";
         };
         const processes = [0, 1, 2].map((n) => {
-          const process: Process = { isAlive: true, name: `p${n}` };
+          const process = startProcess(`p${n}`);
           const timers = timersOf(world, process, turn);
           let owners = 0;
           const once = createOnce({
@@ -120,7 +120,7 @@ test(`${runs} interleavings commit and record one run per claim, keep its answer
               },
               (error: Error) => error,
             ),
-            dead(process),
+            process.end,
           ]);
           if (typeof ended === "string") answers.push(ended);
           world.seen.add(
@@ -166,11 +166,3 @@ const write: OnceClaim = {
   deadlineMs: undefined,
   assertFits: () => {},
 };
-
-/** Resolves once a process is dead: whoever waits for it waits for nothing. */
-function dead(process: Process): Promise<"dead"> {
-  return new Promise((resolve) => {
-    const look = () => (process.isAlive ? setImmediate(look) : resolve("dead"));
-    look();
-  });
-}

@@ -15,7 +15,7 @@ import {
   stepVerdict,
 } from "../../src/parts/once/step.ts";
 import { Steps } from "../../src/parts/once/steps.ts";
-import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
+import { type Fate, type Process, startProcess, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 1_500;
 const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
@@ -132,7 +132,7 @@ test(`${runs} interleavings: without keys charges at most once if unknown is ref
           return left.fates.shift() ?? "fine";
         };
         const processes = [0, 1, 2].map((n) => {
-          const process: Process = { isAlive: true, name: `p${n}` };
+          const process = startProcess(`p${n}`);
           const timers = timersOf(world, process, turn);
           let owners = 0;
           const store = storeOf(world, process, turn);
@@ -208,7 +208,7 @@ test(`${runs} interleavings: without keys charges at most once if unknown is ref
               () => "answered",
               (error: { code?: string }) => error.code ?? "error",
             ),
-            dead(process),
+            process.end,
           ]);
           world.seen.add(`${ifUnknown}, ${deed}: ${ended}`);
         });
@@ -251,11 +251,3 @@ const write: OnceClaim = {
   deadlineMs: undefined,
   assertFits: () => {},
 };
-
-/** Resolves once a process is dead: whoever waits for it waits for nothing. */
-function dead(process: Process): Promise<"dead"> {
-  return new Promise((resolve) => {
-    const look = () => (process.isAlive ? setImmediate(look) : resolve("dead"));
-    look();
-  });
-}

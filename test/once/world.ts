@@ -50,6 +50,26 @@ export interface Process {
   readonly name: string;
 }
 
+export interface StartedProcess extends Process {
+  /** Resolves a turn after its end: whoever waits for a dead process waits for nothing. */
+  readonly end: Promise<"dead">;
+}
+
+export function startProcess(name: string): StartedProcess {
+  const { promise: end, resolve } = Promise.withResolvers<"dead">();
+  let isAlive = true;
+  return {
+    ...{ name, end },
+    get isAlive() {
+      return isAlive;
+    },
+    set isAlive(alive) {
+      isAlive = alive;
+      if (!alive) setImmediate(resolve, "dead");
+    },
+  };
+}
+
 /** The store as one process sees it; `turn` decides when a call is carried out, and its result. */
 export function storeOf(
   world: World,

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, vi } from "vitest";
 import { isTracerRegistered } from "../../src/app/observe/run-observer.ts";
 
@@ -7,7 +8,7 @@ const variables = process.env;
 const env = { ...process.env };
 const directory = process.cwd();
 
-afterAll(() => {
+afterAll(async () => {
   vi.useRealTimers();
   vi.restoreAllMocks();
   vi.unstubAllGlobals();
@@ -19,4 +20,15 @@ afterAll(() => {
   if (process.cwd() !== directory)
     throw new Error(`the tests of this file left the process in ${process.cwd()}`);
   if (isTracerRegistered()) throw new Error("the tests of this file left a tracer registered");
+  if (await isTurning())
+    throw new Error("the tests of this file left a loop of setImmediate, which uses a whole core");
 });
+
+/** Whether immediates are still there after the turns that ended work takes. */
+async function isTurning(): Promise<boolean> {
+  for (let turns = 0; turns < 100; turns += 1) {
+    await turn();
+    if (!process.getActiveResourcesInfo().includes("Immediate")) return false;
+  }
+  return true;
+}

@@ -81,14 +81,17 @@ function parseInput(body: string) {
 function contextOf({ headers }: IncomingMessage, response: ServerResponse): CallContext {
   const hungUp = new AbortController();
   response.once("close", () => hungUp.abort());
-  const offset = String(headers["x-keelson-clock-offset"] ?? "");
-  const offsetMs =
-    /^\d{1,13}$/.test(offset) && Number(offset) <= largestClockOffsetMs ? Number(offset) : 0;
   return {
-    nowMs: Date.now() + offsetMs,
+    nowMs: Date.now() + clockOffsetMs(headers),
     endpoint: `http://${headers.host}`,
     signal: hungUp.signal,
   };
+}
+
+/** Time by which a test app's clock is ahead, in milliseconds. */
+export function clockOffsetMs(headers: Readonly<Record<string, unknown>>): number {
+  const offset = String(headers["x-keelson-clock-offset"] ?? "");
+  return /^\d{1,13}$/.test(offset) && Number(offset) <= largestClockOffsetMs ? Number(offset) : 0;
 }
 
 function internalError(error: unknown, reportFault: (error: unknown) => void) {

@@ -5,7 +5,7 @@ import { openDynamoDb } from "../dynamodb/dynamodb.ts";
 import { openSsm } from "../parameters/ssm.ts";
 import { openSqs } from "../queues/sqs.ts";
 import { ServiceError, unknownOperation } from "../service/service.ts";
-import { createFrontServer } from "./front-server.ts";
+import { clockOffsetMs, createFrontServer } from "./front-server.ts";
 
 /** Request of the JSON protocol, as an SDK client sends it. */
 export interface StackRequest {
@@ -43,7 +43,10 @@ export async function openStackHere(now: () => number) {
   await once(server, "listening");
   const { port } = server.address() as AddressInfo; // safe cast: the server listens on a port
   const endpoint = `http://127.0.0.1:${port}`;
-  const contextOf = () => ({ nowMs: now(), endpoint, signal: new AbortController().signal });
+  const contextOf = (headers: StackRequest["headers"] = {}) => ({
+    nowMs: now() + clockOffsetMs(headers),
+    ...{ endpoint, signal: new AbortController().signal },
+  });
   const purge = async () => {
     const listed = await sqs.call("ListQueues", {}, contextOf());
     // Safe cast: the queues' own answer.
@@ -66,7 +69,7 @@ export async function openStackHere(now: () => number) {
       try {
         if (service === undefined) throw unknownOperation(target);
         const operation = target.slice(service.targetPrefix.length);
-        return sent(200, await service.call(operation, JSON.parse(text), contextOf()));
+        return sent(200, await service.call(operation, JSON.parse(text), contextOf(headers)));
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         const { type: __type, message, status, members } = error;

@@ -69,7 +69,7 @@ async function runWith<Result>(
   cut: Cut | undefined,
 ): Promise<string[]> {
   const { arrange, act, check, ...options } = scenario;
-  const { app, sequence } = await startWatchedApp(server, options);
+  const { app, sequence } = await startWatchedApp(server, { ...options, inProcess: true });
   try {
     await arrange?.(app);
     const before = sequence.length;

@@ -10,6 +10,7 @@ import type { TaskOutcome } from "../../../app/schedules/schedules.ts";
 import { readEnvelope, type SharedEvent } from "../../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../../parts/messages/job-message.ts";
 import { isOrdered, type MessageQueue } from "../../../parts/messages/message-queue.ts";
+import type { Swept } from "../../../parts/messages/outbox-store.ts";
 import { readReceived } from "../../../parts/messages/received-event.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
@@ -47,6 +48,7 @@ export async function settleWith(
   const { createSchedules } =
     registry.schedules.size === 0 ? {} : await import("../../../app/schedules/schedules.ts");
   const schedules = (await createSchedules?.(runtime, adapters, consumeOnce)) ?? [];
+  let sweeps = true;
   for (let setAside = 0; ; ) {
     let [progress, left] = [0, 0];
     for (const schedule of schedules) {
@@ -56,14 +58,19 @@ export async function settleWith(
       else if (outcome.kind !== "idle") left += 1;
     }
     progress += await work();
-    if (progress > 0) continue;
+    if (progress > 0) {
+      sweeps = true;
+      continue;
+    }
     // Last, because it costs the most calls, and most committed messages are already sent.
-    const swept = await outbox?.sweep({ graceMs: 0 });
+    const swept: Swept | undefined = sweeps ? await outbox?.sweep({ graceMs: 0 }) : undefined;
     setAside += swept?.setAside ?? 0;
     if ((swept?.dispatched ?? 0) > 0) continue;
     left += (swept?.left ?? 0) + (await waiting());
-    if (left === 0) return setAside;
-    await rest(left);
+    if (left === 0 && sweeps) return setAside;
+    // While messages wait, the outbox stays as this sweep found it.
+    sweeps = left === 0 || (swept?.left ?? 0) > 0;
+    if (left > 0) await rest(left);
   }
 }
 

@@ -135,15 +135,17 @@ export interface WatchedAppOptions extends TestAppOptions {
   /** Maximum number of times that settling advances the clock. Default 120. */
   readonly maxSteps?: number;
   readonly gate?: Gate;
+  /** See {@link startTestStack}. Default false. */
+  readonly inProcess?: boolean;
   readonly following?: Following;
 }
 
 /** The crash kit also needs the sequence of the app's calls, the isolation kit the calls. */
 export async function startWatchedApp(
   server: Server,
-  { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
+  { parameters = {}, secureParameters = {}, inProcess, ...options }: WatchedAppOptions,
 ) {
-  const stack = await startTestStack(server);
+  const stack = await startTestStack(server, inProcess);
   try {
     await putParameters(stack, { String: parameters, SecureString: secureParameters });
     return await startOn(stack, server, options);
@@ -180,6 +182,7 @@ async function startOn(
       recorded,
       watch,
       following,
+      connect: stack.connect,
     },
     environment: environment ?? options.environment ?? "test",
     ...defined({ webhook }),

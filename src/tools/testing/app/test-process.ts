@@ -50,6 +50,7 @@ interface TestProcessOptions
   readonly logs: Record<string, unknown>[];
   readonly recorded: Recorded;
   readonly watch: CallWatch["watch"];
+  readonly connect?: ((client: Client) => void) | undefined;
   readonly following?: Following | undefined;
   /**
    * Adapters of several processes, which do not listen on a port, and whose end leaves the server's
@@ -62,7 +63,7 @@ export async function startTestProcess(
   server: Server,
   options: TestProcessOptions,
 ): Promise<TestProcess> {
-  const { logs, recorded, timers, following, watch, shared, ...rest } = options;
+  const { logs, recorded, timers, following, watch, connect, shared, ...rest } = options;
   const life = new AbortController();
   const runtime: Runtime = createRuntime(server, {
     ...rest,
@@ -163,10 +164,13 @@ export interface Recorded {
 
 async function openWatched(
   runtime: Runtime,
-  { variables, clock, watch: watchUntil }: TestProcessOptions,
+  { variables, clock, connect, watch: watchUntil }: TestProcessOptions,
   life: AbortSignal,
 ): Promise<Adapters> {
-  const watch = (client: Client) => watchUntil(client, life);
+  const watch = (client: Client) => {
+    connect?.(client);
+    watchUntil(client, life);
+  };
   const opened = await openChecked(runtime, variables, "create");
   watch(opened.database);
   if (opened.parameters !== undefined) watch(opened.parameters);

@@ -7,12 +7,15 @@ import { accountOf } from "../../../aws/adapters/adapters.ts";
 import { type ClientOptions, clientOptions } from "../../../aws/clients/client-options.ts";
 import { closeDatabase, openDatabase } from "../../../aws/clients/dynamodb.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../../embedded/stack/index.ts";
+import { openStackHere } from "../../../embedded/stack/stack-here.ts";
 import { type ConfigScope, successorOf } from "../../../parts/config/declare/key.ts";
 import {
   systemPartition,
   tenantPartition,
   userPartition,
 } from "../../../parts/config/read/rows.ts";
+import type { Client } from "./faults.ts";
+import { sendDirectly } from "./stack-transport.ts";
 import type { TestClock } from "./test-clock.ts";
 
 export interface TestStack extends EmbeddedStack {
@@ -23,17 +26,25 @@ export interface TestStack extends EmbeddedStack {
    * clock runs ten times as fast: without a limit, records of completed work would expire.
    */
   readonly mostMs: number;
+  /** Saves a client of the app the way over a socket. Default: its calls are HTTP requests. */
+  readonly connect?: (client: Client) => void;
 }
 
 /**
  * Starts an embedded stack, unless `KEELSON_TEST_ENDPOINT` names an AWS emulator. There, the app
  * gets its own tables, which `close` deletes.
+ *
+ * @param inProcess - opens the embedded stack in this process, which is faster than to start another,
+ * for thousands of calls.
  */
-export async function startTestStack(server: Server): Promise<TestStack> {
+export async function startTestStack(server: Server, inProcess = false): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];
   if (!endpoint) {
-    const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
-    return { ...stack, waitMs: 5, mostMs: Number.POSITIVE_INFINITY };
+    const times = { waitMs: 5, mostMs: Number.POSITIVE_INFINITY };
+    if (!inProcess)
+      return { ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })), ...times };
+    const stack = await openStackHere(() => Date.now());
+    return { ...stack, ...times, connect: (client) => sendDirectly(client, stack) };
   }
   const own = `test-${crypto.randomUUID().slice(0, 8)}`;
   const names = allTables(serverInternals(server).registry).map(({ name }) => name);

@@ -1,6 +1,5 @@
 import { usesMessages } from "../../../app/registry/registry.ts";
 import { serve } from "../../../app/run/pipeline.ts";
-import type { Messaging } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { createRuntime } from "../../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../../app/server/server.ts";
@@ -8,18 +7,14 @@ import { lazyStores } from "../../../aws/adapters/adapters.ts";
 import { withDefaults } from "../../../base/identity/authenticator.ts";
 import { signToken } from "../../../base/identity/token.ts";
 import { nameOf } from "../../../base/types/handles.ts";
-import {
-  openStackHere,
-  type StackHere,
-  type StackRequest,
-} from "../../../embedded/stack/stack-here.ts";
+import { openStackHere, type StackHere } from "../../../embedded/stack/stack-here.ts";
 import { openChecked } from "../../../hosts/container/adapters.ts";
 import { splitTarget } from "../../../hosts/container-http/request-head.ts";
 import type { HttpRequest, HttpResponse } from "../../../parts/http/message.ts";
 import { callHandler, testContext } from "../app/call-handler.ts";
 import { type Caller, tokenOf } from "../app/caller.ts";
-import type { Client } from "../app/faults.ts";
 import { deliverAgain } from "../app/settle.ts";
+import { sendDirectly } from "../app/stack-transport.ts";
 import type { TestApp, TestAppOptions } from "../app/test-app.ts";
 import {
   type Recorded,
@@ -45,12 +40,6 @@ export interface RaceTenant {
 
 /** Secret of the race's tokens, which never leave the process. */
 const secret = "the secret of a race, which signs tokens for its own stack";
-
-/** Middlewares of the SDK that sign, describe or log a request, which the stack ignores. */
-const unneeded = [
-  ...["httpSigning", "httpAuthScheme", "contentLength", "hostHeader"],
-  ...["getUserAgent", "recursionDetection", "logger"],
-];
 
 /** Opens the stack, the adapters and the tables that all orders share. */
 export async function openRaceStack(server: Server, time: RaceTime, options: TestAppOptions) {
@@ -85,8 +74,11 @@ async function openOn(
   const opened = await first.adapters.open();
   // Opened only if the server has messages, because opening creates the queues.
   const messaging = usesMessages(registry) ? await opened.messaging.open() : undefined;
-  for (const client of [opened.database, opened.parameters, ...(messaging?.clients ?? [])])
-    if (client !== undefined) transport(client, stack);
+  for (const client of [opened.database, opened.parameters, ...(messaging?.clients ?? [])]) {
+    if (client === undefined) continue;
+    sendDirectly(client, stack, (work) => raceTasks.exit(work));
+    gateRace(client);
+  }
   let current: Runtime = first;
   const rows = await openTestRows({ ...stack, waitMs: 0, mostMs: 0 }, time, async () => current);
   const boot = async (order: OrderState): Promise<TestProcess> => {
@@ -109,22 +101,6 @@ async function openOn(
       await stack.close();
     },
   };
-}
-
-/** Passes the calls of a client to the stack without a socket. */
-function transport(client: Client, stack: StackHere): void {
-  // Safe cast: the middleware passes commands of any client.
-  const { middlewareStack } = client as Pick<Messaging["clients"][number], "middlewareStack">;
-  for (const name of unneeded) middlewareStack.remove(`${name}Middleware`);
-  middlewareStack.add(
-    () => (parameters) =>
-      // Safe casts: this step has the HTTP request, and returns the HTTP response.
-      raceTasks.exit(async () => ({
-        response: await stack.answer(parameters.request as StackRequest),
-      })) as never,
-    { step: "deserialize", priority: "low", name: "keelsonRaceTransport" },
-  );
-  gateRace(client);
 }
 
 type RaceStack = Awaited<ReturnType<typeof openRaceStack>>;
