@@ -5,7 +5,7 @@ const greetings = `import { createServer } from "node:http";
 import { once } from "node:events";
 import { access, buildServer, createTenantConfig, defineFeature, NotFoundError } from "keelson";
 import { lambdaHttp } from "keelson/lambda";
-import { lambdaContext, lambdaEvent, startTestApp, testToken } from "keelson/testing";
+import { crashEverywhere, lambdaContext, lambdaEvent, startTestApp, testToken } from "keelson/testing";
 import { z } from "zod";
 
 const ann = { id: "ann", tenantId: "acme" };
@@ -58,6 +58,12 @@ export async function greet(equal) {
     const crashed = await app.fetch("/greetings/bob", { as: { id: "eve", tenantId: "globex" } }).catch((error) => error);
     equal(crashed.name, "CrashError");
     equal((await app.fetch("/greetings/bob", { as: ann })).status, 200);
+
+    const cuts = await crashEverywhere(build(), {
+      act: (app) => app.call("greetings.greeting.show", { name: "bob" }, { as: ann }),
+      check: async (_app, answer) => equal(JSON.stringify(answer), '{"text":"hello, bob"}'),
+    });
+    equal(cuts.length > 0, true);
 
     Object.assign(process.env, app.env);
     const lambda = lambdaHttp(build());

@@ -40,7 +40,7 @@ export interface Rebuilt {
   readonly hasSwitched: boolean;
   /**
    * Tenants that keep their active version, because some of their events could not be counted. `""`
-   * stands for events without a tenant. Absent if all events were counted.
+   * stands for events without a tenant. Sorted. Absent if all events were counted.
    */
   readonly lost?: readonly string[];
 }
@@ -133,7 +133,8 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   );
   if (signal?.aborted === true) await position.save();
   stop.throwIfAborted();
-  const { replayed, lost = [] } = position.reached();
+  const { replayed, lost: found = [] } = position.reached();
+  const lost = found.toSorted(); // found in any order, since several tenants are replayed at a time
   const isWhole = (tenant: string) => !lost.includes(tenant);
   const switching = {
     store,
