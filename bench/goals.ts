@@ -58,7 +58,7 @@ export const goals: Readonly<Record<string, Goal>> = {
   "config-cold-calls": {
     goal: "ours = 1",
     missed:
-      "four or more keys of a level are one Query, sent together with those of the other levels: it takes half a read unit, where one BatchGetItem for all levels takes half a unit for each row",
+      "four or more keys of a level are one Query, sent together with the Queries of the other levels. It takes half a read unit; one BatchGetItem for all levels takes half a unit for each row",
   },
   "config-concurrent-calls": { goal: "ours = 1", missed: "the same as `config-cold-calls`" },
   "config-absent-calls": { goal: "ours = 1", missed: "the same as `config-cold-calls`" },

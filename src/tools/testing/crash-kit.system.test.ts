@@ -1,10 +1,11 @@
 import { GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { ConflictError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
+import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { CrashError, crashEverywhere, startTestApp, type TestApp } from "./index.ts";
 
 const ann = { id: "ann", tenantId: "acme" };
@@ -205,4 +206,23 @@ test("retries up to five attempts while the response asks for it, and checks the
   expect(statuses).toEqual([503, 503, 200]);
   await expect(busyUntil(9)).rejects.toThrow("without a cut: expected 503 to be 200");
   expect(statuses).toEqual([503, 503, 503, 503, 503]);
+});
+
+test("runs while a test replaces the timers", async () => {
+  const words = defineFeature("words", (r) => {
+    const { word } = r.config({
+      keys: { word: createTenantConfig("text", { default: "hello" }) },
+    });
+    r.query("word.show", { handler: (ctx) => ctx.config(word) });
+  });
+  vi.useFakeTimers({ toFake: ["Date", "setTimeout", "setInterval"] });
+  try {
+    const cuts = await crashEverywhere(buildServer({ features: [words] }), {
+      act: (app) => app.call("words.word.show", undefined, { as: { id: "ann", tenantId: "acme" } }),
+      check: async (_app, answer) => expect(answer).toBe("hello"),
+    });
+    expect(cuts).not.toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

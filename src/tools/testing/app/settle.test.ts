@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../../../app/features/feature.ts";
-import { buildServer } from "../../../app/server/server.ts";
+import { buildServer, serverInternals } from "../../../app/server/server.ts";
 import { CrashError, type TestApp } from "../index.ts";
+import { settleWith } from "./settle.ts";
 import { startWatchedApp, type WatchedAppOptions } from "./test-app.ts";
 
 declare module "../../../base/types/names.ts" {
@@ -197,3 +198,28 @@ test(
     }),
   60_000,
 );
+
+test("sweeps the outbox once while messages wait, and again when another process has taken them", async () => {
+  const { registry } = serverInternals(server);
+  let sweeps = 0;
+  let waits = 3;
+  const sweep = async () => {
+    sweeps += 1;
+    return { dispatched: 0, left: 0, setAside: 0 };
+  };
+  // Safe cast: settling uses nothing else of a process.
+  const process = {
+    runtime: { server: { registry }, runs: { open: async () => ({ outbox: { sweep } }) } },
+  } as unknown as Parameters<typeof settleWith>[0];
+  await settleWith(process, {
+    sinceMs: 0,
+    looked: () => undefined,
+    work: async () => 0,
+    waiting: async () => waits,
+    rest: async () => {
+      expect(sweeps).toBe(1);
+      waits -= 1;
+    },
+  });
+  expect(sweeps).toBe(2);
+});
