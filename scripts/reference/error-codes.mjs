@@ -1,16 +1,23 @@
 // The codes of the errors that the sources throw, with their statuses: read from the code that creates errors, not from a list.
 
-/** The codes of typed errors: arguments of `new` and `super`, and of `coded`, which passes them on. */
+/**
+ * The codes of typed errors: arguments of `new` and `super`, and of `coded`, which passes them on.
+ *
+ * @returns `codes`: `[{ code, statuses }]`, by status; `unnamed`: the codes that the types do not name, with their files,
+ *   because a reader could not find their sections.
+ */
 export function errorCodes({ ts, checker, files }) {
   const statusOf = frameworkStatuses();
   const found = new Map();
+  const unnamed = [];
   for (const { path, file } of files) {
     if (/^src\/(?:tools|embedded|clients)\//.test(path)) continue; // they do not answer requests
     visit(file, (node) => read(node, path));
   }
-  return [...found]
+  const codes = [...found]
     .map(([code, statuses]) => ({ code, statuses: [...statuses].sort() }))
     .sort((one, other) => (order(one) < order(other) ? -1 : 1));
+  return { codes, unnamed };
 
   function order({ code, statuses: [status = "999"] }) {
     return `${status} ${code}`;
@@ -64,13 +71,12 @@ export function errorCodes({ ts, checker, files }) {
       add(name, ...(literals.length > 0 ? literals : ["another"]));
   }
 
-  /** @throws Error for a code that the types do not name: a reader could not find its section. */
   function codesOf(node, path) {
     const type = checker.getTypeAtLocation(node);
     const codes = literalsOf(type);
     const isOwn = path === "src/base/errors/errors.ts"; // its classes pass their arguments on
     if (codes.length === 0 && !isOwn)
-      throw new Error(`${path}: the code ${node.getText()} is not a literal`);
+      unnamed.push(`${path}: the code ${node.getText()} is not a literal`);
     return codes;
   }
 

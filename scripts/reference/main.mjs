@@ -1,7 +1,7 @@
 // `npm run reference`: writes docs/options.md, and the generated tables of other pages, which are between
 // `<!-- reference: name -->` and `<!-- /reference -->`. With --check, which `npm run check` passes, it compares instead, and
 // fails with the pages that are out of date. Both fail for an option or a member of `ctx` without a comment, and if the table of
-// environment variables lacks one or has one that is not read.
+// environment variables lacks one or has one that is not read. All such problems are printed together.
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { installPackage } from "../install.mjs";
@@ -26,8 +26,18 @@ try {
   installPackage("scripts/api", (line) => console.log(`reference: ${line}`));
   const { readProgram } = await import("./program.mjs");
   const program = readProgram(root);
-  const pages = pagesOf(program);
-  compareVariables(readVariables(program));
+  const { types, unnamed } = optionTypes(program);
+  const reader = memberReader(program);
+  const rows = new Map(types.map((type) => [type.name, reader.membersOf(type.symbol)]));
+  const errors = errorCodes(program);
+  const problems = [
+    ...listed("options of another name than scripts/reference knows", unnamed),
+    ...listed("options without a comment", reader.missing),
+    ...errors.unnamed,
+    ...variableProblems(readVariables(program)),
+  ];
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+  const pages = pagesOf(program, { types, rows, nested: reader.nested, codes: errors.codes });
   const changed = [...pages].filter(([path, text]) => textOf(path) !== text);
   if (option !== "--check") {
     for (const [path, text] of changed) writeFileSync(join(root, path), text);
@@ -41,17 +51,17 @@ try {
   process.exitCode = 1;
 }
 
+/** A heading with what it names, each once; nothing without any. */
+function listed(heading, names) {
+  return names.length === 0 ? [] : [`${heading}:`, ...new Set(names)];
+}
+
 /** The intended text of every page with generated parts, by its path. */
-function pagesOf(program) {
-  const types = optionTypes(program);
-  const reader = memberReader(program);
-  const rows = new Map(types.map((type) => [type.name, reader.membersOf(type.symbol)]));
-  if (reader.missing.length > 0)
-    throw new Error(`options without a comment:\n${[...new Set(reader.missing)].join("\n")}`);
+function pagesOf(program, { types, rows, nested, codes }) {
   const placed = new Set();
   const tables = new Map([
     ["ctx", () => contextTable(program)],
-    ["error codes", () => codeTable(errorCodes(program))],
+    ["error codes", () => codeTable(codes)],
     ...types.map(({ name }) => [`options ${name}`, () => place(name)]),
   ]);
   const pages = new Map(
@@ -60,7 +70,7 @@ function pagesOf(program) {
       .filter((path) => path !== page && textOf(path).match(marked) !== null)
       .map((path) => [path, filled(path, tables)]),
   );
-  const isElsewhere = ({ name }) => placed.has(name) || reader.nested.has(name);
+  const isElsewhere = ({ name }) => placed.has(name) || nested.has(name);
   const others = types.filter((type) => !isElsewhere(type));
   return pages.set(
     page,
@@ -99,8 +109,8 @@ function codeTable(codes) {
   );
 }
 
-/** @throws Error that lists the variables without a row, and the rows without a variable. */
-function compareVariables({ names, unnamed }) {
+/** The variables without a row, and the rows without a variable. */
+function variableProblems({ names, unnamed }) {
   const [path, heading] = variablesAt;
   const [, section = ""] = textOf(path).split(`\n${heading}\n`);
   const [table] = section.split(/\n## /);
@@ -109,7 +119,7 @@ function compareVariables({ names, unnamed }) {
       [...cell.matchAll(/`([A-Z_][A-Z0-9_]*(?:<NAME>)?)`/g)].map(([, name]) => name),
     ),
   );
-  const problems = [
+  return [
     ...unnamed.map((place) => `${place} reads a variable whose name its type does not have`),
     ...[...names]
       .filter(([name]) => !rows.has(name))
@@ -118,7 +128,6 @@ function compareVariables({ names, unnamed }) {
       .filter((name) => !names.has(name))
       .map((name) => `${path} has a row of ${name}, which src/ does not read`),
   ];
-  if (problems.length > 0) throw new Error(problems.join("\n"));
 }
 
 function textOf(path) {

@@ -6,8 +6,8 @@ const notFilled =
   /(?:Context|Handle|Definition|Parameter|Request|Session)$|^(?:QuotaDetails|Retry)$/;
 
 /**
- * @returns `[{ entry, name, symbol }]`, each type once, at the first entry point that has it.
- * @throws Error that lists the parameters that look like options and are not called so.
+ * @returns `types`: `[{ entry, name, symbol }]`, each type once, at the first entry point that has it; `unnamed`: the
+ *   parameters that look like options and are not called so.
  */
 export function optionTypes({ ts, checker, entries }) {
   const found = new Map();
@@ -18,9 +18,7 @@ export function optionTypes({ ts, checker, entries }) {
     for (const [name, symbol] of [...exported, ...taken])
       if (!found.has(symbol)) found.set(symbol, { entry, name, symbol });
   }
-  if (unnamed.length > 0)
-    throw new Error(`options of another name than scripts/reference knows:\n${unnamed.join("\n")}`);
-  return [...found.values()];
+  return { types: [...found.values()], unnamed };
 
   /** Option types that a function, or the functions of an object, name as their parameters. */
   function parametersOf(place, { declarations = [] }) {

@@ -55,37 +55,28 @@ test("without their rows, an option, an option object, a member of ctx and a cod
   expect(said.match(/docs\/\w+\.md/g)?.sort()).toEqual(pages);
 });
 
-test("an option without a comment fails the check, by its name", () => {
-  const added = `${hostOption}  readonly greeting?: string;\n`;
-  expect(saidAfter([change("src/hosts/container/run-container.ts", hostOption, added)])).toBe(
-    "reference: options without a comment:\nContainerOptions: greeting\n",
-  );
-});
-
-test("an option object whose name does not say what it is fails the check", () => {
-  const changed = change(serverFile, serverType, greets("Greeting"), optionsOf("Greeting"));
-  expect(saidAfter([changed])).toContain("keelson: Server: Greeting");
-});
-
-test("a code that is not a literal fails the check", () => {
-  const unnamed = "  throw new ConflictError(String(id));\n";
-  expect(saidAfter([change(codesFile, thrown, unnamed)])).toBe(
-    `reference: ${codesFile}: the code String(id) is not a literal\n`,
-  );
-});
-
-test("a variable without a row fails the check, and so does a row without a variable", () => {
-  const file = "src/hosts/container/works.ts";
-  const place = "function namedWorks";
-  const read = 'export const mood = (env: Variables) => env["KEELSON_MOOD"];\n';
-  expect(saidAfter([change(file, place, read + place)])).toBe(
-    `reference: docs/hosts.md has no row of KEELSON_MOOD, which ${file} reads\n`,
-  );
-  const row = "| `NODE_ENV` |";
-  const added = `| \`KEELSON_MOOD\` | the mood |\n${row}`;
-  expect(saidAfter([change("docs/hosts.md", row, added)])).toBe(
-    "reference: docs/hosts.md has a row of KEELSON_MOOD, which src/ does not read\n",
-  );
+test("options without a comment or of another name, codes that are not literals, and variables fail it together", () => {
+  const changed = [
+    change(
+      "src/hosts/container/run-container.ts",
+      hostOption,
+      `${hostOption}  readonly greeting?: string;\n`,
+    ),
+    change(serverFile, serverType, greets("Greeting"), optionsOf("Greeting")),
+    change(codesFile, thrown, "  throw new ConflictError(String(id));\n"),
+    change(variablesFile, "function namedWorks", `${mood}function namedWorks`),
+    change("docs/hosts.md", "| `NODE_ENV` |", "| `KEELSON_GLOOM` | the mood |\n| `NODE_ENV` |"),
+  ];
+  expect(saidAfter(changed).split("\n")).toEqual([
+    "reference: options of another name than scripts/reference knows:",
+    "keelson: Server: Greeting",
+    "options without a comment:",
+    "ContainerOptions: greeting",
+    `${codesFile}: the code String(id) is not a literal`,
+    `docs/hosts.md has no row of KEELSON_MOOD, which ${variablesFile} reads`,
+    "docs/hosts.md has a row of KEELSON_GLOOM, which src/ does not read",
+    "",
+  ]);
 });
 
 const hostOption = "  readonly host?: string;\n";
@@ -95,6 +86,9 @@ const contextFile = "src/app/handlers/pipeline-context.ts";
 const database = "  readonly db: Database;\n";
 const codesFile = "src/parts/config/operate/change.ts";
 const thrown = '  throw new ConflictError("version_conflict");\n';
+
+const variablesFile = "src/hosts/container/works.ts";
+const mood = 'export const mood = (env: Variables) => env["KEELSON_MOOD"];\n';
 
 function greets(type: string): string {
   return `${serverType}  /** Greets. */\n  greet(given: ${type}): void;\n`;

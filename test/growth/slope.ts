@@ -32,7 +32,7 @@ export async function slopeOf(
     fastest.small = Math.min(fastest.small, await measured(small, largeMs));
     slope = Math.log(fastest.large / fastest.small) / Math.log(large / small);
   }
-  console.log("SLOPE", slope, below); return slope;
+  return slope;
 }
 
 const [fewestRuns, mostRuns] = [7, 40];
