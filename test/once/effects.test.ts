@@ -1343,7 +1343,10 @@ test("takeOver acts as a run of another process", async () => {
     return reply(said("welcome"), { cookies: { seen: { value: "1" } } });
   };
   const since = await seen();
+  const sent = send();
+  const waiting = setInterval(() => app.clock.advance(500), 20);
   // The other run has not answered: the caller is told to come again.
-  expect((await send()).status).toBe(409);
+  expect((await sent).status).toBe(409);
+  clearInterval(waiting);
   expect((await happened(since)).events).toEqual([]);
 });
