@@ -53,6 +53,7 @@ const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer|sit
 const others = ["**/node_modules/**"]; // of packages of their own below test/
 // What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
+const systemOfSources = system.filter((pattern) => pattern.startsWith("src/"));
 // Files share processes, except those whose first line says `// own process: <reason>`; see test/integration/own-process.test.ts.
 const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others }).filter((file) =>
   readFileSync(join(import.meta.dirname, file), "utf8").startsWith("// own process: "),
@@ -74,7 +75,10 @@ const everywhere = [
   "test/support/hold-responses.ts",
 ];
 
-// `npm test` runs all projects but `system`, `npm run test:system` runs that.
+/** Crashes at each point take time. */
+const systemTimes = { testTimeout: 300_000, hookTimeout: 300_000 };
+
+// `npm test` runs all projects but `system` and `system-src`, and `npm run test:system` runs these two.
 export default defineConfig({
   resolve: { alias },
   plugins: [replacedModules(replacements)],
@@ -107,13 +111,22 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "system",
-          include: system,
+          name: "system-src", // next to the sources, so they count for coverage
+          include: systemOfSources,
           exclude: others,
           setupFiles: everywhere,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
-        }, // crashes at each point
+          ...systemTimes,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: system,
+          exclude: [...systemOfSources, ...others],
+          setupFiles: everywhere,
+          ...systemTimes,
+        },
       },
       {
         extends: true,
@@ -129,7 +142,7 @@ export default defineConfig({
       include: ["src/**/*.ts"],
       exclude: ["src/**/*.test.ts"],
       reporter: [["text", { skipFull: true }], "text-summary", "json", "html"],
-      // Of all tests together. A branch that no test reaches is marked where it stands, with the reason.
+      // Of `npm run coverage`. A branch that no test reaches is marked where it stands, with the reason.
       thresholds: { branches: 100, perFile: true }, // an error names its file
     },
   },

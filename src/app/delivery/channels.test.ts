@@ -21,6 +21,7 @@ import {
 } from "vitest";
 import { z } from "zod";
 import { type DnsAnswer, startDnsServer } from "../../../test/support/dns-server.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { createRandomDigits, RunTrace } from "../../base/request/trace.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
@@ -29,7 +30,7 @@ import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { DeliveryOptions } from "../registry/options.ts";
 import { buildServer } from "../server/server.ts";
-import { builtInChannels } from "./channels.ts";
+import { builtInChannels, createDeliveryJob } from "./channels.ts";
 import { createNameLookups } from "./name-lookup.ts";
 
 /** What the next write does. */
@@ -534,4 +535,15 @@ describe("webhooks to an unresponsive DNS zone", () => {
       expect(outcome).toMatchObject({ reason: { name: "WebhookError", isRetryable: true } });
     }
   });
+});
+
+test("a message of a channel that is not there is tried again: another version may have it", async () => {
+  const { run } = createDeliveryJob(new Map());
+  const payload = { channel: "pigeon", key: "k", message: {} };
+  // Safe casts: it fails before it uses either.
+  const failure = await Promise.resolve(run({} as never, payload, {} as never)).catch(
+    (error: unknown) => error,
+  );
+  expect(failure).toEqual(new Error("there is no channel pigeon"));
+  expect(failure).not.toBeInstanceOf(PermanentError);
 });

@@ -534,4 +534,18 @@ describe("options", () => {
   ])("%j: %s", (options, problem) => {
     expect(() => new ClaimLayer(options)).toThrow(problem);
   });
+
+  test("POWERTOOLS_IDEMPOTENCY_DISABLED is refused in production only", () => {
+    vi.stubEnv("POWERTOOLS_IDEMPOTENCY_DISABLED", "1");
+    try {
+      for (const environment of ["test", "development"]) {
+        vi.stubEnv("NODE_ENV", environment);
+        expect(() => new ClaimLayer({ tableName: "t" })).not.toThrow();
+      }
+      vi.stubEnv("NODE_ENV", "production");
+      expect(() => new ClaimLayer({ tableName: "t" })).toThrow("unset it in production");
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
 });

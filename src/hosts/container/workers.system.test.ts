@@ -269,6 +269,28 @@ describe("the workers of a container", () => {
     await expect.poll(() => done, { timeout: 30_000 }).toEqual(["errand"]);
   });
 
+  test("receive the events of others for a server without messages of its own", async () => {
+    const seen: string[] = [];
+    const sales = defineFeature("sales", (r) => {
+      r.receive("sale.made", {
+        source: "shop",
+        detailType: "Order Placed",
+        input: z.object({ name: z.string() }),
+        handler: (_ctx, { detail }) => void seen.push(detail.name),
+      });
+    });
+    const { runtime: bound } = await start({ features: [sales] });
+    const { others } = await (await bound.adapters.open()).messaging.open();
+    const event = {
+      id: "1",
+      source: "shop",
+      "detail-type": "Order Placed",
+      detail: { name: "tea" },
+    };
+    await others.sendLater(JSON.stringify(event), undefined, 0);
+    await expect.poll(() => seen, { timeout: 30_000 }).toEqual(["tea"]);
+  });
+
   test("log a queue that cannot be reached, and continue once it can", async () => {
     const server = await start();
     const { sqs } = await (await server.runtime.adapters.open()).messaging.open();

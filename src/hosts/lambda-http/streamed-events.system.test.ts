@@ -1,4 +1,3 @@
-// own process: it replaces a global
 import { once } from "node:events";
 import { Writable } from "node:stream";
 import { gunzipSync } from "node:zlib";
