@@ -20,3 +20,8 @@ export function keyReused(): FrameworkError {
   const message = "The Idempotency-Key was used for another request; send a new one";
   return new FrameworkError("idempotency_key_reused", message);
 }
+
+export function inProgress(): FrameworkError {
+  const message = "The same request is being processed; try again later";
+  return new FrameworkError("request_in_progress", message, { headers: { "retry-after": "1" } });
+}

@@ -122,8 +122,15 @@ export function takenClaim(
 ): ClaimInProgress {
   const leaseUntilMs = heldMs === undefined ? leaseEnd(nowMs, deadlineMs) : nowMs + heldMs;
   const expiresAt = unfinishedExpiry(leaseUntilMs, generation);
-  const facts = { fingerprint, generation, execution };
-  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt, ...facts };
+  return {
+    status: "INPROGRESS",
+    owner,
+    leaseUntilMs,
+    expiresAt,
+    fingerprint,
+    generation,
+    execution,
+  };
 }
 
 /** In epoch seconds. A repeat of the run must find its generation, for 14 days after the lease. */
@@ -140,9 +147,10 @@ export interface CompletionOptions
 export function completedClaim(
   owner: string,
   nowMs: number,
-  { retentionMs, ...facts }: CompletionOptions = {},
+  { retentionMs, result, fingerprint, generation, execution }: CompletionOptions = {},
 ): CompletedClaim {
-  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), ...facts };
+  const expiresAt = expiry(nowMs, retentionMs);
+  return { status: "COMPLETED", owner, expiresAt, result, fingerprint, generation, execution };
 }
 
 export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number {

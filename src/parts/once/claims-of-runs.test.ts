@@ -2,11 +2,10 @@ import { describe, expect, test } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { claimKey, completedClaim, takenClaim } from "./claim.ts";
-import { keyReused } from "./claim-errors.ts";
+import { inProgress, keyReused } from "./claim-errors.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Run } from "./claimed-run.ts";
 import {
-  inProgress,
   type OnceClaim,
   type OnceParts,
   replay,

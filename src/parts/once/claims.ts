@@ -1,4 +1,3 @@
-import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
@@ -18,7 +17,13 @@ import {
 import { countTaken } from "./claim-counts.ts";
 import { assertTakable, keyReused } from "./claim-errors.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import { Claim, type ClaimSchedule, type HoldingParts, processSchedule } from "./held-claim.ts";
+import {
+  Claim,
+  type ClaimSchedule,
+  type HoldingOptions,
+  type HoldingParts,
+  processSchedule,
+} from "./held-claim.ts";
 import type { RunKind } from "./settlement.ts";
 
 export interface OnceClaim {
@@ -72,7 +77,11 @@ export async function take(
   const { kind, key, fingerprint, comparesFingerprint, deadlineMs, retentionMs } = claim;
   const isWrite = kind === "write";
   const taken = await claims.take(key, {
-    ...{ fingerprint, comparesFingerprint, deadlineMs, retentionMs, nowMs },
+    fingerprint,
+    comparesFingerprint,
+    deadlineMs,
+    retentionMs,
+    nowMs,
     waitMs: isWrite ? waitMs : 0,
     stop: signal === undefined ? [draining] : [signal, draining],
     hasGeneration: claim.hasReusableKey ?? isWrite,
@@ -84,11 +93,6 @@ export async function take(
   if (isWrite && taken.kind === "running")
     log.debug(`${logPrefix}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
   return taken;
-}
-
-export function inProgress(): FrameworkError {
-  const message = "The same request is being processed; try again later";
-  return new FrameworkError("request_in_progress", message, { headers: { "retry-after": "1" } });
 }
 
 export async function replay(
@@ -153,8 +157,7 @@ export interface TakeOptions extends Omit<TakingOptions, "generation"> {
 export type Taken =
   | { readonly kind: "taken"; readonly claim: Claim; readonly hasWaited: boolean }
   | { readonly kind: "done"; readonly record: CompletedClaim; readonly hasWaited: boolean }
-  /** The key was used for other work. */
-  | { readonly kind: "other" }
+  | { readonly kind: "other" } // the key was used for other work
   /** A duplicate is still running. Its lease ends at `untilMs` unless it is renewed. */
   | { readonly kind: "running"; readonly record: ClaimRecord; readonly untilMs: number };
 
@@ -203,20 +206,20 @@ class Taking {
   readonly #options: TakeOptions;
   readonly #startMs: number;
   readonly #endMs: number;
-  #generation: string | undefined;
+  readonly #holding: HoldingOptions;
   #pauseMs = shortestPollMs;
   #waitedMs = 0; // a clock that was set back must not prolong the wait
 
   constructor(parts: HoldingParts, key: ClaimKey, owner: string, options: TakeOptions) {
-    const { waitMs, nowMs, deadlineMs = Number.POSITIVE_INFINITY } = options;
+    const { waitMs, nowMs, fingerprint, deadlineMs, execution, heldMs, retentionMs } = options;
     this.#parts = parts;
     this.#key = key;
     this.#owner = owner;
     this.#options = options;
     this.#startMs = nowMs ?? parts.clock.now();
-    this.#endMs = Math.min(this.#startMs + waitMs, deadlineMs);
-    // The first owner's ID serves as the generation.
-    this.#generation = options.hasGeneration ? owner : undefined;
+    this.#endMs = Math.min(this.#startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
+    const generation = options.hasGeneration ? owner : undefined; // of the first owner
+    this.#holding = { fingerprint, generation, deadlineMs, execution, heldMs, retentionMs };
   }
 
   async taken(): Promise<Taken> {
@@ -252,10 +255,14 @@ class Taking {
 
   async #put(nowMs: number): Promise<Found> {
     const { store } = this.#parts;
-    const claim = takenClaim(this.#owner, nowMs, this.#taking());
-    const take = () => store.take(this.#key, claim, nowMs);
-    // A failed call may have stored the claim. The second call then finds this owner in the record.
-    const record = await take().catch(take);
+    const claim = takenClaim(this.#owner, nowMs, this.#holding);
+    let record: ClaimRecord | undefined;
+    try {
+      record = await store.take(this.#key, claim, nowMs);
+    } catch {
+      // The failed call may have stored the claim. Then this one finds its owner in the record.
+      record = await store.take(this.#key, claim, nowMs);
+    }
     return record === undefined ? { kind: "mine" } : this.#found(record);
   }
 
@@ -269,7 +276,7 @@ class Taking {
   }
 
   #held(): Taken {
-    const claim = new Claim(this.#parts, this.#key, this.#owner, this.#taking());
+    const claim = new Claim(this.#parts, this.#key, this.#owner, this.#holding);
     return { kind: "taken", claim, hasWaited: this.#waitedMs > 0 };
   }
 
@@ -287,11 +294,7 @@ class Taking {
   }
 
   #inherit(record: ClaimRecord | undefined): void {
-    if (record?.status === "INPROGRESS") this.#generation = record.generation;
-    else if (this.#options.hasGeneration) this.#generation = this.#owner;
-  }
-
-  #taking(): TakeOptions & { readonly generation: string | undefined } {
-    return { ...this.#options, generation: this.#generation };
+    if (record?.status === "INPROGRESS") this.#holding.generation = record.generation;
+    else if (this.#options.hasGeneration) this.#holding.generation = this.#owner;
   }
 }

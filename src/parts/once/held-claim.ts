@@ -26,8 +26,8 @@ export interface HoldingParts {
   readonly retentionMs: () => number;
 }
 
-interface HoldingOptions extends TakingOptions {
-  readonly generation: string | undefined;
+export interface HoldingOptions extends TakingOptions {
+  generation: string | undefined;
   readonly retentionMs?: number | undefined;
 }
 

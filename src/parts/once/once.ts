@@ -4,9 +4,9 @@ import { defined } from "../../base/types/defined.ts";
 import { replayOf, type WriteAnswer } from "./answer.ts";
 import { keyText, skewMs } from "./claim.ts";
 import { countReplayed } from "./claim-counts.ts";
-import { keyReused } from "./claim-errors.ts";
+import { inProgress, keyReused } from "./claim-errors.ts";
 import type { Run, RunOutcome } from "./claimed-run.ts";
-import { type Claims, createClaims, inProgress, type OnceClaim, type OnceParts } from "./claims.ts";
+import { type Claims, createClaims, type OnceClaim, type OnceParts } from "./claims.ts";
 import { type ClaimSchedule, processSchedule } from "./held-claim.ts";
 import { performClaimed } from "./perform-claimed.ts";
 

@@ -9,8 +9,9 @@ import {
 } from "./answer.ts";
 import { expiry } from "./claim.ts";
 import { countEnd } from "./claim-counts.ts";
+import { inProgress } from "./claim-errors.ts";
 import type { HeldRun, Run, RunOutcome, RunParts } from "./claimed-run.ts";
-import { inProgress, type OnceClaim, type OnceParts, replay, type Taken, take } from "./claims.ts";
+import { type OnceClaim, type OnceParts, replay, type Taken, take } from "./claims.ts";
 import type { Claim } from "./held-claim.ts";
 import { RunCommit, type RunCommitOptions } from "./run-commit.ts";
 import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
