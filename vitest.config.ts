@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { type Replacement, replacedModules } from "./test/support/replaced-modules.ts";
 
-/** What tests load in place of modules of `src/`. Each run prints this; `CONTRIBUTING.md` says why. */
+/** Replacements that tests load for modules of `src/`. Each run prints them; `CONTRIBUTING.md` has the reasons. */
 export const replacements: readonly Replacement[] = [
   {
     module: "src/app/run/pipeline.ts",
@@ -49,17 +49,17 @@ export const alias = [
   { find: "keelson/webhooks", replacement: source("parts/webhooks/index.ts") },
 ];
 
-const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer|site)/**/*.test.ts"]; // consumers' projects and the site have their own runs
-const others = ["**/node_modules/**"]; // of packages of their own below test/
-// What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
+const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer|site)/**/*.test.ts"]; // consumers' projects and the site run separately
+const others = ["**/node_modules/**"]; // some folders below test/ are packages
+// Tests that wait in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
 const systemOfSources = system.filter((pattern) => pattern.startsWith("src/"));
-// Files share processes, except those whose first line says `// own process: <reason>`; see test/integration/own-process.test.ts.
+// Files share processes, except a file whose first line is `// own process: <reason>`; see test/integration/own-process.test.ts.
 const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others }).filter((file) =>
   readFileSync(join(import.meta.dirname, file), "utf8").startsWith("// own process: "),
 );
 
-// Hundreds of processes load the same sources and the same SDK: what one has compiled, the others read. Half of their start.
+// Hundreds of processes load the same sources and the same SDK. Sharing the compiled code halves their start.
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.cache/compiled");
 
 // With coverage, properties are tried as often as they say, except in `.ci/run`; see test/support/runs.ts.
@@ -68,7 +68,7 @@ if (process.argv.includes("--coverage")) process.env["KEELSON_TEST_RUNS"] ??= "a
 // Each state of the sources tries other random values, and tries the same ones whenever its tests run again.
 process.env["KEELSON_TEST_SEED"] ??= seedOfSources();
 
-// Hold what is logged against docs/messages.md, and what is answered against the OpenAPI document of its server.
+// Check log lines against docs/messages.md, and responses against the OpenAPI document of their server.
 const everywhere = [
   "test/support/seed.ts",
   "test/support/known-lines.ts",
@@ -142,7 +142,7 @@ export default defineConfig({
       include: ["src/**/*.ts"],
       exclude: ["src/**/*.test.ts"],
       reporter: [["text", { skipFull: true }], "text-summary", "json", "html"],
-      // Of `npm run coverage`. A branch that no test reaches is marked where it stands, with the reason.
+      // Of `npm run coverage`. A branch that no test can reach has a comment with the reason.
       thresholds: { branches: 100, perFile: true }, // an error names its file
     },
   },

@@ -51,7 +51,7 @@ try {
   process.exitCode = 1;
 }
 
-/** A heading with what it names, each once; nothing without any. */
+/** A heading and the names below it, each once; nothing without names. */
 function listed(heading, names) {
   return names.length === 0 ? [] : [`${heading}:`, ...new Set(names)];
 }

@@ -20,7 +20,7 @@ const run = (command: string, ...args: readonly string[]) =>
   execFileSync(command, args, { cwd: copy, encoding: "utf8", stdio: "pipe" });
 const manifest = () => JSON.parse(readFileSync(join(copy, "package.json"), "utf8"));
 
-/** The steps of `npm run check` that read an address: it is in package.json alone. */
+/** The steps of `npm run check` that read an address: only package.json has one. */
 const check = [
   "biome check --error-on-warnings package.json",
   "node scripts/pages.mjs",
