@@ -35,7 +35,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     ...Object.entries(tables).flatMap(([path, tableOf]) => {
       const value = valueAt(given, path);
       if (value === undefined) return [];
-      return [...tableProblems(path, value, tableOf(given)), ...(further[path]?.(given) ?? [])];
+      return [...tableProblems(path, value, tableOf(value)), ...(further[path]?.(given) ?? [])];
     }),
     ...rateLimitProblems("rateLimit", given.rateLimit),
     ...authenticationProblems(given),
@@ -89,7 +89,7 @@ const name = text(/^.{1,200}$/, "a string of 1 to 200 characters");
  * Tables of nested options by path, in the order in which problems are reported. A start creates only
  * the tables of given options, because creating all of them takes a tenth of `buildServer`.
  */
-const tables: Readonly<Record<string, (options: ServerOptions) => OptionTable>> = {
+const tables: Readonly<Record<string, (given: unknown) => OptionTable>> = {
   dynamodb: () => ({
     prefix: text(/^[A-Za-z0-9_.-]{1,100}$/, "letters, digits, `_`, `.` and `-`"),
     endpoint: kind((value) => typeof value === "string" && URL.canParse(value), "a URL"),
@@ -99,7 +99,7 @@ const tables: Readonly<Record<string, (options: ServerOptions) => OptionTable>> 
     parameter: text(/^(?=.{1,1011}$)(?:[\w.-]+|(?:\/[\w.-]+){1,15})$/, parameterRule),
     bindVersion: flag,
   }),
-  cache: ({ cache }) => cacheChecks(cache),
+  cache: cacheChecks,
   log: () => logChecks,
   limits: () => limitChecks,
   shutdown: () => ({ lingerMs: time, drainMs: time, totalMs: time }),

@@ -32,10 +32,14 @@ describe("the cache settings", () => {
     [{ ttlMs: "5s", maxStaleMs: 4_999 }, ["ttlMs", "maxStaleMs"]],
     [{ ttlMs: 6_000, maxStaleMs: 5_999 }, ["maxStaleMs"]],
   ])("given as %o are refused for %o", (options, refused) => {
-    const checks = cacheChecks(options as object);
+    const checks = cacheChecks(options);
     const wrong = Object.entries(options).filter(
       ([name, value]) => checks[name]?.(value) !== undefined,
     );
     expect(wrong.map(([name]) => name)).toEqual(refused);
+  });
+
+  test("given as null have checks as well", () => {
+    expect(cacheChecks(null)["ttlMs"]?.(0)).toBeUndefined();
   });
 });

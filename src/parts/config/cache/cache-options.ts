@@ -32,11 +32,12 @@ function defaultStaleMs(ttlMs: number): number {
   return ttlMs === 0 ? 0 : Math.max(30_000, ttlMs);
 }
 
-export function cacheChecks(options: CacheOptions | undefined): OptionTable {
+/** @param options - the given options, which may be of any type. */
+export function cacheChecks(options: unknown): OptionTable {
   const most = Number.MAX_SAFE_INTEGER;
   const milliseconds = "a whole number of milliseconds";
   const isTtl = whole(0, most, `${milliseconds}, 0 or more`);
-  const { ttlMs: given = 5_000 } = options ?? {};
+  const { ttlMs: given = 5_000 } = Object(options) as CacheOptions; // safe: the value is checked below
   const ttlMs = isTtl(given) === undefined ? given : 5_000;
   return {
     ttlMs: isTtl,
