@@ -1346,7 +1346,6 @@ test("takeOver acts as a run of another process", async () => {
   const sent = send();
   const waiting = setInterval(() => app.clock.advance(500), 20);
   // The other run has not answered: the caller is told to come again.
-  expect((await sent).status).toBe(409);
-  clearInterval(waiting);
+  expect((await sent.finally(() => clearInterval(waiting))).status).toBe(409);
   expect((await happened(since)).events).toEqual([]);
 });

@@ -56,6 +56,16 @@ test("a new claim has its own generation, in its record and in every ID derived 
   expect(record()).toMatchObject({ status: "COMPLETED", generation: "o1" });
 });
 
+test.each(["answer lost", "fails"] as const)(
+  "a claim is taken by a second call if the first one ends with: %s",
+  async (fate) => {
+    const { take, record, calls } = start((_call, nth) => (nth === 1 ? fate : "fine"));
+    expect((await take()).owner).toBe("o1");
+    expect(calls).toEqual(["take", "take"]);
+    expect(record()).toMatchObject({ status: "INPROGRESS", owner: "o1" });
+  },
+);
+
 test("reusing a key after its claim has expired starts a new generation", async () => {
   const { world, take, record } = start();
   const first = await take();
