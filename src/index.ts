@@ -62,13 +62,12 @@ export type { ScheduleFire, ScheduleOptions } from "./app/schedules/schedule.ts"
 export type { Server } from "./app/server/server.ts";
 export { BootError, type BootProblem } from "./base/errors/boot.ts";
 export type { BootRule } from "./base/errors/boot-rule.ts";
+export { type ErrorCode, errorCodes } from "./base/errors/error-codes.ts";
 export {
   AccessDeniedError,
   CommitConditionError,
   ConflictError,
-  type ErrorCode,
   type ErrorDetails,
-  errorCodes,
   type FieldError,
   FrameworkError,
   isTypedError,

@@ -30,7 +30,7 @@ export function errorCodes({ ts, checker, files }) {
 
   /** The table `errorCodes`: code to status. */
   function frameworkStatuses() {
-    const { file } = files.find(({ path }) => path === "src/base/errors/errors.ts");
+    const { file } = files.find(({ path }) => path === "src/base/errors/error-codes.ts");
     const table = new Map();
     visit(file, (node) => {
       if (!ts.isVariableDeclaration(node) || node.name.getText() !== "errorCodes") return;

@@ -11,7 +11,7 @@ import {
 import { stripe } from "keelson/webhooks";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { type ErrorCode, errorCodes } from "../../src/base/errors/errors.ts";
+import { type ErrorCode, errorCodes } from "../../src/base/errors/error-codes.ts";
 
 // Each code of keelson's own is made to happen by a server. That its answer is what the document says is held by
 // test/support/hold-responses.ts, as in all tests.

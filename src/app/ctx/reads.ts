@@ -1,4 +1,5 @@
-import { assertAllowed, type User } from "../../base/identity/access.ts";
+import type { User } from "../../base/identity/access.ts";
+import { assertAllowed } from "../../base/identity/assert-allowed.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";

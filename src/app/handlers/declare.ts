@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/error-codes.ts";
 import { isRecord, type Report, tableProblems } from "../../base/errors/option-table.ts";
 import { isAccessRule } from "../../base/identity/access.ts";
 import {

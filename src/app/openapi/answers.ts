@@ -1,4 +1,4 @@
-import { errorCodes } from "../../base/errors/errors.ts";
+import { errorCodes } from "../../base/errors/error-codes.ts";
 import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
 import { mediaTypes } from "../../parts/http/event-stream.ts";
 import { isScheme } from "../../parts/webhooks/scheme.ts";

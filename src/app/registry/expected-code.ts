@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/error-codes.ts";
 import { type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";

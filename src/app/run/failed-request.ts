@@ -1,4 +1,5 @@
-import { errorCodes, isTypedError } from "../../base/errors/errors.ts";
+import { errorCodes } from "../../base/errors/error-codes.ts";
+import { isTypedError } from "../../base/errors/errors.ts";
 import { errorResponse } from "../../parts/http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";

@@ -1,4 +1,5 @@
-import { errorCodes, type FieldError, isTypedError } from "./errors.ts";
+import { errorCodes } from "./error-codes.ts";
+import { type FieldError, isTypedError } from "./errors.ts";
 
 export interface ErrorDescription {
   readonly status: number;

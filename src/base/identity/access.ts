@@ -1,5 +1,3 @@
-import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
-
 /** The caller (specification 2.6), from a verified token or claims verified by the gateway. */
 export interface User {
   /** User ID; `undefined` for a caller that is not signed in, and in a system run. */
@@ -161,7 +159,7 @@ export function isAccessRule(value: unknown): value is AccessRule {
 }
 
 /** Members of a user that rules check. */
-type NamedCaller = Omit<User, "kind">;
+export type NamedCaller = Omit<User, "kind">;
 
 /** An unknown kind of rule, from another copy of the package, does not admit any caller. */
 export function allows(rule: AccessRule, user: NamedCaller): boolean {
@@ -186,23 +184,6 @@ export function allows(rule: AccessRule, user: NamedCaller): boolean {
     default:
       return false;
   }
-}
-
-/**
- * For calls from another handler.
- * @throws FrameworkError `unauthenticated` (401) without the required user or tenant,
- * AccessDeniedError (403) without access.
- */
-export function assertAllowed(rule: AccessRule, user: NamedCaller, handler: string): void {
-  if (allows(rule, user)) return;
-  const asked = describeRule(rule);
-  if (user.id !== undefined)
-    throw new AccessDeniedError(asked, `Access denied: ${asked}, which ${handler} requires`);
-  const has = user.tenantId === undefined ? "neither a user nor a tenant" : "a tenant and no user";
-  const message = `Authentication required: ${handler} requires ${asked}, and its caller has ${has}`;
-  throw new FrameworkError("unauthenticated", message, {
-    headers: { "www-authenticate": "Bearer" },
-  });
 }
 
 export function describeRule(rule: AccessRule): string {

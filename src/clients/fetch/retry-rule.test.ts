@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { errorCodes } from "../../base/errors/errors.ts";
+import { errorCodes } from "../../base/errors/error-codes.ts";
 import { isRetried, mayBeRetried, pauseAfter, rateLimitMs, retryAfterMs } from "./retry-rule.ts";
 
 test("retries only keelson's temporary errors", () => {

@@ -1,4 +1,4 @@
-import type { errorCodes } from "../../base/errors/errors.ts";
+import type { errorCodes } from "../../base/errors/error-codes.ts";
 
 /** Codes of temporary failures, without `unknown_outcome`, which may hide completed work. */
 const passing: ReadonlyMap<string, number> = new Map(

@@ -1,5 +1,5 @@
 import { describeError, type ErrorDescription } from "../../base/errors/describe.ts";
-import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/error-codes.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import type { HttpResponse } from "./message.ts";
 import { ownHeaders } from "./own-headers.ts";

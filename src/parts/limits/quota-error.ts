@@ -1,4 +1,5 @@
-import { errorCodes, PipelineError } from "../../base/errors/errors.ts";
+import { errorCodes } from "../../base/errors/error-codes.ts";
+import { PipelineError } from "../../base/errors/errors.ts";
 
 /** Status of `quota_exceeded`: 402 if more can be bought. */
 export type QuotaStatus = 429 | 402;

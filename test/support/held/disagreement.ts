@@ -7,7 +7,7 @@ import type { JsonSchema } from "../../../src/app/openapi/schema.ts";
 import type { DeclaredServer } from "../../../src/app/registry/declared-server.ts";
 import { isExpected } from "../../../src/app/registry/expected-code.ts";
 import { serverDocument } from "../../../src/app/routes/openapi-document.ts";
-import { errorCodes } from "../../../src/base/errors/errors.ts";
+import { errorCodes } from "../../../src/base/errors/error-codes.ts";
 import type { Held, HeldRequest, HeldResponse } from "./hold.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));

@@ -12,7 +12,7 @@ import type { Adapters } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { type RequestScope, runInScope } from "../../../app/runtime/scope.ts";
 import { describeError } from "../../../base/errors/describe.ts";
-import { assertAllowed } from "../../../base/identity/access.ts";
+import { assertAllowed } from "../../../base/identity/assert-allowed.ts";
 import { validateInput } from "../../../parts/http/input.ts";
 import { bodyOf } from "../../../parts/http/response.ts";
 import { parsedBody } from "../../../parts/http/web-response.ts";
