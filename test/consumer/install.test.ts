@@ -29,6 +29,7 @@ beforeAll(async () => {
     name: "whole",
     dependencies: { ...Object.fromEntries(powertools), dynalite: "4" },
     files: {},
+    isFresh: true,
   });
 });
 

@@ -73,7 +73,12 @@ test.each(["3.723.0", "3.1000.0"])(
   "npm installs keelson next to an SDK of version %s without a second copy",
   async (version) => {
     const sdk = { "@aws-sdk/client-dynamodb": version, "@aws-sdk/lib-dynamodb": version };
-    const project = await createProject({ name: "pinned", dependencies: sdk, files: {} });
+    const project = await createProject({
+      name: "pinned",
+      dependencies: sdk,
+      files: {},
+      isFresh: true,
+    });
 
     expect(copiesOf(project.directory, "@aws-sdk/client-dynamodb")).toEqual([version]);
     const imported = ["--input-type=module", "--eval", 'await import("keelson/container")'];

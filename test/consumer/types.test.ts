@@ -94,6 +94,7 @@ test("code that uses the package compiles with the lowest versions of its declar
   const peers = Object.keys(peerDependencies).filter((name) => name !== "dynalite");
   const old = await createProject({
     name: "lowest-types",
+    isFresh: true,
     dependencies: {
       ...exact(["zod"]),
       ...Object.fromEntries(peers.map((name) => [name, lowest(name)])),

@@ -66,6 +66,7 @@ test("an application runs with the lowest version of all of keelson's dependenci
     dependencies: { ...own, ...peers },
     files,
     packageJson: { overrides },
+    isFresh: true,
   });
   const installed = Object.fromEntries(
     names.map((name) => [name, copiesOf(project.directory, name)]),
@@ -93,6 +94,7 @@ test("an application runs with the newest version of all of keelson's dependenci
       ...Object.fromEntries([...peers, ...powertools.map((name) => [name, version])]),
     },
     files,
+    isFresh: true,
   });
   const { code, stdout } = await project.run("node", ["features.mjs"]);
 

@@ -87,9 +87,9 @@ test("wherever a process crashes, jobs with an order that wait are done in their
     act: async (app) => {
       isFull = true;
       await app.settled();
-      // The slot becomes free.
+      // The slot becomes free. Only a run with a crash needs a second round.
       isFull = false;
-      for (let round = 0; round < 3; round += 1) {
+      for (let round = 0; round < 3 && done.length < 3; round += 1) {
         app.clock.advance(80_000);
         await app.settled();
       }

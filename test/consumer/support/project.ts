@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, inject } from "vitest";
+import { copyInstallation } from "./copied-installation.ts";
 import { consumerEnvironment, shell } from "./environment.ts";
 
 /** Parts of a project. */
@@ -16,8 +17,11 @@ export interface ProjectOptions {
   readonly files: Readonly<Record<string, string>>;
   /** More of its `package.json`. */
   readonly packageJson?: Readonly<Record<string, unknown>>;
-  /** More for `npm install`, such as `--omit=peer`. */
-  readonly installArguments?: readonly string[];
+  /**
+   * Whether npm decides on all versions. Otherwise the project begins as a copy of one in which npm
+   * has installed keelson alone, and npm adds the rest. Default: false.
+   */
+  readonly isFresh?: boolean;
 }
 
 /** Result of a command. `code` is null after a signal. */
@@ -78,7 +82,7 @@ afterAll(() => Promise.all([...started].map((command) => command.stop("SIGKILL")
  * @throws Error with npm's output if the installation fails.
  */
 export async function createProject(options: ProjectOptions): Promise<Project> {
-  const { tarball, projects } = inject("consumer");
+  const { tarball, projects, installed } = inject("consumer");
   const directory = mkdtempSync(join(projects, `${options.name}-`));
   const project = projectIn(directory);
   const manifest = {
@@ -92,11 +96,18 @@ export async function createProject(options: ProjectOptions): Promise<Project> {
   };
   for (const [path, text] of Object.entries(options.files)) project.write(path, text);
   project.write("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
-  const install = ["install", "--no-audit", "--no-fund", ...(options.installArguments ?? [])];
-  const { code, stdout, stderr } = await project.run("npm", install, { timeoutMs: 540_000 });
-  if (code !== 0)
-    throw new Error(`npm install of ${options.name} ended with ${code}:\n${stdout}\n${stderr}`);
+  if (options.isFresh !== true) copyInstallation(installed, directory);
+  const hasMore = options.dependencies !== undefined || options.devDependencies !== undefined;
+  if (options.isFresh === true || hasMore) await install(project, options.name);
   return project;
+}
+
+/** @throws Error with npm's output if the installation fails. */
+async function install({ run }: Project, name: string): Promise<void> {
+  const args = ["install", "--no-audit", "--no-fund"];
+  const { code, stdout, stderr } = await run("npm", args, { timeoutMs: 540_000 });
+  if (code !== 0)
+    throw new Error(`npm install of ${name} ended with ${code}:\n${stdout}\n${stderr}`);
 }
 
 /** The project in an existing folder. */

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -18,11 +18,13 @@ export interface Consumer {
   readonly tarball: string;
   /** Folder of the projects. */
   readonly projects: string;
+  /** Project in which npm has installed the package and nothing else. */
+  readonly installed: string;
 }
 
 const root = join(import.meta.dirname, "../../..");
 
-/** Builds and packs the package once, for all tests. Removes it together with the projects. */
+/** Builds, packs and installs the package once, for all tests. Removes it together with the projects. */
 export async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "keelson-consumer-"));
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -46,8 +48,18 @@ export async function setup(project: TestProject): Promise<() => void> {
       { filename: string },
     ]; // npm's own form
     const projects = join(folder, "projects");
-    mkdirSync(projects);
-    project.provide("consumer", { tarball: join(packed, filename), projects });
+    const tarball = join(packed, filename);
+    const installed = join(projects, "installed");
+    mkdirSync(installed, { recursive: true });
+    const manifest = {
+      name: "installed",
+      private: true,
+      dependencies: { keelson: `file:${tarball}` },
+    };
+    writeFileSync(join(installed, "package.json"), JSON.stringify(manifest));
+    const install = ["install", "--no-audit", "--no-fund"];
+    await run("npm", install, { cwd: installed, shell, env: consumerEnvironment() });
+    project.provide("consumer", { tarball, projects, installed });
     return remove;
   } catch (error) {
     remove();
