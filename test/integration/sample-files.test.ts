@@ -118,15 +118,16 @@ test("the plan of a tenant limits its requests for download URLs", async () => {
   expect([await statuses(ann.tenantId, 62), await statuses("acme", 62)]).toEqual([2, 0]);
 });
 
-/** Moves to the next Monday, at an hour in UTC. */
-function toMonday(hour: number): void {
+/** Moves to noon of the next Sunday in UTC, when it is Sunday in Tokyo and in Lima as well. */
+function toSunday(): void {
   const now = new Date(app.clock.now());
-  const days = (8 - now.getUTCDay()) % 7 || 7;
-  const ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + days, hour);
+  const days = 7 - now.getUTCDay();
+  const ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + days, 12);
   app.clock.advance(ms - app.clock.now());
 }
 
 test("a tenant whose storage is almost full is reminded, in the morning of its own time zone", async () => {
+  toSunday();
   await app.settled();
   const zones = { "full-in-tokyo": "Asia/Tokyo", "full-in-lima": "America/Lima", empty: "UTC" };
   for (const [id, timeZone] of Object.entries(zones)) {
@@ -142,7 +143,7 @@ test("a tenant whose storage is almost full is reminded, in the morning of its o
     tenantId,
     message: { text, usedMb: 90, quotaMb: 100 },
   });
-  toMonday(9); // 18:00 in Tokyo, 4:00 in Lima
+  app.clock.advance(21 * 3_600_000); // Monday: 18:00 in Tokyo, 4:00 in Lima
   await app.settled();
   expect(reminders()).toMatchObject([reminded("full-in-tokyo")]);
   app.clock.advance(5 * 3_600_000);
