@@ -137,7 +137,7 @@ export default defineConfig({
             enabled: true,
             only: true,
             include: ["test/types/**/*.test-d.ts"],
-            tsconfig: "test/types/tsconfig.json", // these files alone: `npm run check` compiles the rest
+            tsconfig: "test/types/tsconfig.json", // only these files: `npm run check` compiles the rest
           },
         },
       },

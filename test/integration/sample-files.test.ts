@@ -118,7 +118,7 @@ test("the plan of a tenant limits its requests for download URLs", async () => {
   expect([await statuses(ann.tenantId, 62), await statuses("acme", 62)]).toEqual([2, 0]);
 });
 
-/** Moves to noon of the next Sunday in UTC, when it is Sunday in Tokyo and in Lima as well. */
+/** Moves to noon on the next Sunday in UTC. In Tokyo and in Lima it is then Sunday too. */
 function toSunday(): void {
   const now = new Date(app.clock.now());
   const days = 7 - now.getUTCDay();

@@ -10,12 +10,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-/** npm writes to its own list in place; it replaces all other files. */
+/** npm changes this file in place. It replaces all other files, so hard links to them are safe. */
 const writtenInPlace = ".package-lock.json";
 
 /**
- * Copies `node_modules` and the lock of an installed project. Files are hard links, which take a
- * tenth of the time; folders keep their times, by which npm decides whether its list still holds.
+ * Copies the `node_modules` and the lock of an installed project. Files become hard links, which
+ * takes a tenth of the time. Folders keep their modification times, because npm ignores its list of
+ * installed packages if a folder is newer.
  */
 export function copyInstallation(from: string, to: string): void {
   copyFileSync(join(from, "package-lock.json"), join(to, "package-lock.json"));

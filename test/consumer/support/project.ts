@@ -18,8 +18,8 @@ export interface ProjectOptions {
   /** More of its `package.json`. */
   readonly packageJson?: Readonly<Record<string, unknown>>;
   /**
-   * Whether npm decides on all versions. Otherwise the project begins as a copy of one in which npm
-   * has installed keelson alone, and npm adds the rest. Default: false.
+   * Whether npm chooses all versions. Otherwise the project starts as a copy of an installed
+   * project that depends only on keelson, and npm adds the rest. Default: false.
    */
   readonly isFresh?: boolean;
 }
