@@ -87,7 +87,7 @@ test("wherever a process crashes, jobs with an order that wait are done in their
     act: async (app) => {
       isFull = true;
       await app.settled();
-      // The slot becomes free. Only a run with a crash needs a second round.
+      // The slot becomes free. The rounds end once the jobs are done, because idle ones add only crash points.
       isFull = false;
       for (let round = 0; round < 3 && done.length < 3; round += 1) {
         app.clock.advance(80_000);
