@@ -15,13 +15,13 @@ afterEach(() => rmSync(directory, { recursive: true, maxRetries: 20 }));
 const env = { NODE_ENV: "test", KEELSON_WATCH: "1" };
 const holder = () => JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
 
-test("a stack shared by watched processes ends 5 s after the last of them, and releases the directory", async () => {
+test("a stack shared by watched processes ends 15 s after the last of them, and releases the directory", async () => {
   const stack = await startEmbeddedStack({ directory, env });
   const { pid } = holder();
   const beganMs = performance.now();
   await stack.close();
   await waitFor(() => expect(isAlive(pid)).toBe(false));
-  expect(performance.now() - beganMs).toBeGreaterThan(4_900);
+  expect(performance.now() - beganMs).toBeGreaterThan(14_900);
   expect(holder()).toMatchObject({ pid, isEnding: true });
 
   const own = await startEmbeddedStack({ directory, env: { NODE_ENV: "test" } });

@@ -35,7 +35,7 @@ export interface EmbeddedStack {
  * 127.0.0.1 that exits with this process, even if this process is killed.
  *
  * Processes with the same directory share a stack, which stops when the last process leaves. If a
- * process restarts on each change (`node --watch`, `KEELSON_WATCH=1`), the stack waits 5 s for the
+ * process restarts on each change (`node --watch`, `KEELSON_WATCH=1`), the stack waits 15 s for the
  * next process.
  *
  * @throws Error in production and in Lambda; if dynalite is not installed, the port is taken, or
@@ -54,7 +54,7 @@ export async function startEmbeddedStack(
     directory,
     port,
     region: env["AWS_REGION"] || undefined,
-    idleMs: directory !== undefined && isWatched(env) ? 5000 : undefined,
+    idleMs: directory !== undefined && isWatched(env) ? reloadMs : undefined,
   });
   const endpoint = `http://127.0.0.1:${stack.port}`;
   if (stack.isAttached) log?.info("embedded.attached", { endpoint });
@@ -73,6 +73,9 @@ export async function startEmbeddedStack(
     close: () => (closing ??= stack.close()),
   };
 }
+
+/** A restart may compile the application first. */
+const reloadMs = 15_000;
 
 /** A stack may be about to stop, and others may take and leave the directory. */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
