@@ -25,8 +25,9 @@ export default defineConfig({
       "src/aws/stores/{claim-store,slot-store,step-store,tenant-rows}.test.ts",
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },
+    globalSetup: ["test/localstack/load-services.ts"],
     setupFiles: ["test/support/seed.ts"],
-    testTimeout: 300_000, // the first call of a service takes seconds
+    testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
     pool: "forks",
