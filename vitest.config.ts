@@ -83,8 +83,8 @@ export default defineConfig({
   resolve: { alias },
   plugins: [replacedModules(replacements)],
   test: {
-    testTimeout: 120_000, // of tests that share two cores with three others
-    hookTimeout: 120_000,
+    testTimeout: 300_000, // of tests that share two cores with three others
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 30_000 } }, // a condition that is waited for
     pool: "forks",
     maxWorkers: Math.max(4, availableParallelism()), // tests wait more than they compute

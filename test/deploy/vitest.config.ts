@@ -9,8 +9,8 @@ export default defineConfig({
     include: ["test/deploy/*.deploy.ts"],
     globalSetup: ["test/deploy/localstack.setup.mjs"],
     fileParallelism: false, // each packages into the same folders
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
     pool: "forks",
   },

@@ -14,8 +14,8 @@ export default defineConfig({
   resolve: { alias },
   plugins: [replacedModules([...replacements, front])],
   test: {
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 30_000 } },
     pool: "forks",
     projects: ["web", "http", "rest", "url"].map((name) => ({

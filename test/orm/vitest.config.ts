@@ -7,7 +7,7 @@ export default defineConfig({
   resolve: { alias },
   test: {
     include: ["test/orm/*.orm.ts"],
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     hookTimeout: 300_000, // of an installation on a busy machine
     pool: "forks",
   },

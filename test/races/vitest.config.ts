@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     include: ["test/races/*.race.ts"],
     testTimeout: 1_200_000,
-    hookTimeout: 120_000,
+    hookTimeout: 300_000,
     pool: "forks",
     maxWorkers: 2,
   },
