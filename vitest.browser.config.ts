@@ -6,6 +6,7 @@ export default defineConfig({
     include: ["test/browser/*.browser.ts"],
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
     pool: "forks",
   },
 });

@@ -29,7 +29,7 @@ export default defineConfig({
     setupFiles: ["test/support/seed.ts"],
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 120_000 } },
     pool: "forks",
     maxWorkers: 2, // the tests wait for LocalStack, which computes beside them
   },

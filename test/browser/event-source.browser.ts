@@ -77,7 +77,7 @@ test("an EventSource gets each event once, in order, although the process that s
     window.source = source;
   `);
   const got = () => page.evaluate("window.got") as Promise<{ number: number; process: number }[]>;
-  await expect.poll(async () => (await got()).length, { timeout: 60_000 }).toBeGreaterThan(20);
+  await expect.poll(async () => (await got()).length).toBeGreaterThan(20);
 
   const first = target;
   target = second;
@@ -86,7 +86,7 @@ test("an EventSource gets each event once, in order, although the process that s
   expect(first.logs.filter(({ msg }) => msg === "shutdown.requests_cut_off")).toEqual([]);
 
   // 2 is `EventSource.CLOSED`: the last connection was answered with 204.
-  await expect.poll(() => page.evaluate("window.source.readyState"), { timeout: 60_000 }).toBe(2);
+  await expect.poll(() => page.evaluate("window.source.readyState")).toBe(2);
   const events = await got();
   expect(events.map(({ number }) => number)).toEqual(
     Array.from({ length: 150 }, (_, index) => index + 1),

@@ -138,4 +138,4 @@ test("the guide's command generates the types with its own TypeScript, independe
 
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(readFileSync(join(project.directory, "own.d.ts"), "utf8")).toContain('"/files/{id}": {');
-}, 120_000);
+});

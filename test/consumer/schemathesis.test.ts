@@ -22,7 +22,7 @@ beforeAll(async () => {
     installSchemathesis(say: (line: string) => void): string;
   };
   schemathesis = installSchemathesis(console.log);
-}, 240_000);
+});
 
 let server: StartedProcess | undefined;
 afterAll(async () => {
@@ -76,7 +76,6 @@ test.each(each)(
     expect(code, output).toBe(0);
     expect(Number(/generated, (\d+) passed/.exec(output)?.[1])).toBeGreaterThan(500);
   },
-  120_000,
 );
 
 /** Runs a program to its end, in a directory of its own. */

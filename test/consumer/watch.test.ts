@@ -22,11 +22,9 @@ const words = defineFeature("words", (r) => {
       return { word, said: Item?.said ?? null };
     },
   });
-  if (process.env["QUEUES"]) {
-    r.event("word.said" as never, z.object({}) as never);
-    r.on("word.said" as never, { name: "hear", handler: async () => {} });
-    r.job("word.check", { input: z.object({}), handler: async () => {} });
-  }
+  r.event("word.said" as never, z.object({}) as never);
+  r.on("word.said" as never, { name: "hear", handler: async () => {} });
+  r.job("word.check", { input: z.object({}), handler: async () => {} });
   r.write("word.say", {
     route: "POST /word",
     access: access.everyone,
@@ -116,48 +114,6 @@ test.each(watchers)(
     expect(lingersMs).toEqual(lingersMs.map(() => 0));
   },
 );
-
-test("an application with queues reloads about as fast as one without", async () => {
-  const start = async (queues: string) => {
-    const port = await freePort();
-    const app = project.start("node", ["--watch", "main.ts"], {
-      env: {
-        ...{ NODE_ENV: "development", LOG_FORMAT: "json", PORT: String(port), QUEUES: queues },
-        KEELSON_DIRECTORY: join(project.directory, `.keelson-${port}`),
-      },
-    });
-    const word = () =>
-      fetch(`http://127.0.0.1:${port}/word`).then(
-        (answer) => answer.json(),
-        () => undefined,
-      );
-    await expect.poll(word, { interval: 10 }).toMatchObject({ word: "zero" });
-    return { app, word, tookMs: [] as number[] };
-  };
-  project.write("word.ts", wordFile("zero"));
-  // Both reload at the same time, so that other work of the machine slows down both.
-  const both = [await start(""), await start("yes")];
-  for (let count = 1; count <= 6; count += 1) {
-    // Past what is loaded once it answers, so that the last poll is idle.
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
-    const beganMs = performance.now();
-    project.write("word.ts", wordFile(`word ${count}`));
-    await Promise.all(
-      both.map(async ({ word, tookMs }) => {
-        await expect.poll(word, { interval: 10 }).toMatchObject({ word: `word ${count}` });
-        tookMs.push(Math.round(performance.now() - beganMs));
-      }),
-    );
-  }
-  for (const { app } of both) await app.stop("SIGINT");
-  const sorted = both.map(({ tookMs }) => tookMs.toSorted((one, other) => one - other));
-  const [without = [], withQueues = []] = sorted;
-  console.log(
-    `reloads took ${without.join(", ")} ms without queues, ${withQueues.join(", ")} ms with queues`,
-  );
-  // A fifth is allowed, and what a busy machine adds; an idle poll alone takes twice as long as all of it.
-  expect(withQueues[0]).toBeLessThan(1.2 * Number(without[0]) + 200);
-});
 
 test("a port in use is reported in one sentence that gives the fix, with exit code 1", async () => {
   const taken = createServer().listen(0);

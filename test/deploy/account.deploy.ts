@@ -22,7 +22,7 @@ test("npm run deploy creates the key ring and the whole stack, including functio
   expect(printed).toContain("deployed after");
   host = /https:\/\/(\w+)\.execute-api/.exec(printed)?.[1] ?? "";
   expect(host).not.toBe("");
-}, 180_000);
+});
 
 test("the deployed API answers", async () => {
   const found = await miniStack.call("secretsmanager.ListSecrets", {});
@@ -75,7 +75,7 @@ test("a second deployment with a function per handler keeps the key ring, and ea
   expect(created).toBe(201);
   expect(await ask("GET", `/files/${file["id"]}`)).toMatchObject([200, { name: "b.txt" }]);
   expect(await ask("GET", "/health/ready")).toMatchObject([200, { status: "ready" }]);
-}, 180_000);
+});
 
 /** The existing functions. */
 async function functionNames(): Promise<string[]> {

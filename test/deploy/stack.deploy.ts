@@ -73,7 +73,7 @@ test("POST /files leads to a scan, and the message about it is logged", async ()
   const { id } = (await response.json()) as { id: string };
 
   await expect
-    .poll(() => started.logs, { timeout: 60_000 })
+    .poll(() => started.logs)
     .toContainEqual(
       expect.objectContaining({
         msg: "delivery.message",
@@ -160,7 +160,7 @@ test("SIGTERM to npm drains and ends the container, and leaves the given LocalSt
   started.child.kill("SIGTERM");
 
   await expect
-    .poll(() => started.logs, { timeout: 60_000 })
+    .poll(() => started.logs)
     .toContainEqual(expect.objectContaining({ msg: "shutdown.completed", clean: true }));
   expect(await started.exited).toEqual({ code: 0, signal: null });
   expect((await fetch(`${endpoint}/_localstack/health`)).status).toBe(200);

@@ -21,7 +21,7 @@ beforeAll(async () => {
     folder,
     handler: "streamed-function.http",
   });
-}, 300_000);
+});
 
 afterAll(() => environment?.stop());
 

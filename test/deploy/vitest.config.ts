@@ -2,7 +2,6 @@ import { defineConfig } from "vitest/config";
 import { alias } from "../../vitest.config.ts";
 
 // Run by `npm run test:deploy`: the package, and its stack in a LocalStack.
-// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -11,7 +10,7 @@ export default defineConfig({
     fileParallelism: false, // each packages into the same folders
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 120_000 } },
     pool: "forks",
   },
 });

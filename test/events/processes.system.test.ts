@@ -65,7 +65,7 @@ describe("several processes on the same queues", () => {
     );
     for (const name of names) {
       await expect
-        .poll(() => send(processes[0] as StartedProcess, "GET", name), { timeout: 60_000 })
+        .poll(() => send(processes[0] as StartedProcess, "GET", name))
         .toEqual({ made: 1, consumed: 1, worked: 1 });
     }
     for (const one of processes) signalGroup(one, "SIGTERM");
@@ -78,7 +78,7 @@ describe("several processes on the same queues", () => {
   test("a job whose process is killed halfway is taken over by another process after its lease", async () => {
     const doomed = await start(app, started, 600_000);
     await send(doomed, "POST", "killed");
-    await expect.poll(() => said(doomed, "work.began").length, { timeout: 60_000 }).toBe(1);
+    await expect.poll(() => said(doomed, "work.began").length).toBe(1);
     signalGroup(doomed, "SIGKILL");
     await doomed.exited;
     const other = await start(app, started);

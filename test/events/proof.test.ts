@@ -331,13 +331,11 @@ describe("with a rotating key ring", () => {
   const press = async (name: string) =>
     expect((await app.fetch("/press", { body: { name }, as: ann })).status).toBe(200);
 
-  beforeAll(
-    () =>
-      start(
-        { keyRing: { parameter }, messages: { proof: "require" } },
-        { [parameter]: text({ active: "k1", keys: { k1: keys.k1 } }) },
-      ),
-    60_000,
+  beforeAll(() =>
+    start(
+      { keyRing: { parameter }, messages: { proof: "require" } },
+      { [parameter]: text({ active: "k1", keys: { k1: keys.k1 } }) },
+    ),
   );
   afterAll(stop);
 

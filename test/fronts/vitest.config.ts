@@ -9,14 +9,13 @@ const front = {
   by: "test/fronts/http-server.ts",
   because: "a test app's requests come through one of Lambda's fronts",
 };
-// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   resolve: { alias },
   plugins: [replacedModules([...replacements, front])],
   test: {
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 120_000 } },
     pool: "forks",
     projects: ["web", "http", "rest", "url"].map((name) => ({
       extends: true,

@@ -309,9 +309,7 @@ function get({ port }: StartedProcess, path: string, init?: RequestInit): Promis
 }
 
 async function logged(container: StartedProcess, msg: string): Promise<void> {
-  await expect
-    .poll(() => container.logs.map((record) => record["msg"]), { timeout: 30_000 })
-    .toContain(msg);
+  await expect.poll(() => container.logs.map((record) => record["msg"])).toContain(msg);
 }
 
 function exchange({ port }: StartedProcess, text: string): Promise<string> {

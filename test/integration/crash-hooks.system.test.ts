@@ -110,5 +110,4 @@ test.each(["commit", "return"])(
       ]),
     );
   },
-  120_000,
 );

@@ -65,7 +65,7 @@ describe("the lines of an invocation", () => {
 
   test("are written even if the process is frozen", async () => {
     const { child, said, ended } = start("freeze", { SIGNAL: "SIGSTOP", LINES: String(many) });
-    await expect.poll(() => said("leaf.counted").length, { timeout: 30_000 }).toBe(many);
+    await expect.poll(() => said("leaf.counted").length).toBe(many);
     child.kill("SIGKILL");
     expect(await ended).toEqual({ code: null, signal: "SIGKILL" });
   });
@@ -74,7 +74,7 @@ describe("the lines of an invocation", () => {
 describe("a process that Lambda terminates", () => {
   test("closes the resources of its servers, logs it, and exits with 0", async () => {
     const { child, said, ended } = start("wait");
-    await expect.poll(() => said("waiting"), { timeout: 30_000 }).toMatchObject([{ listeners: 1 }]);
+    await expect.poll(() => said("waiting")).toMatchObject([{ listeners: 1 }]);
     child.kill("SIGTERM");
     expect(await ended).toEqual({ code: 0, signal: null });
     expect(said("closed").map(({ name }) => name)).toEqual(
@@ -88,7 +88,7 @@ describe("a process that Lambda terminates", () => {
 
   test("does not wait for a resource that hangs: it exits before Lambda kills it, and a second signal changes nothing", async () => {
     const { child, said, ended } = start("wait", { HANGS: "1" });
-    await expect.poll(() => said("waiting").length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => said("waiting").length).toBe(1);
     child.kill("SIGTERM");
     await expect
       .poll(() => said("closed").length, { timeout: 30_000, interval: 1 })
@@ -108,7 +108,7 @@ describe("a process that Lambda terminates", () => {
 
   test("does not handle the signal outside of Lambda", async () => {
     const { child, said, ended } = start("wait", { AWS_LAMBDA_FUNCTION_NAME: undefined });
-    await expect.poll(() => said("waiting"), { timeout: 30_000 }).toMatchObject([{ listeners: 0 }]);
+    await expect.poll(() => said("waiting")).toMatchObject([{ listeners: 0 }]);
     child.kill("SIGTERM");
     expect(await ended).toEqual({ code: null, signal: "SIGTERM" });
   });

@@ -90,9 +90,7 @@ test("a second terminal shows the tree of a request, confirmed by the tables", a
   const trace = async (...parameters: readonly string[]) =>
     (await run("npm", ["run", "--silent", "trace", "--", ...parameters], { env: own })).stdout;
   // The answer waits for none of what follows.
-  await expect
-    .poll(() => trace("traced-1"), { timeout: 120_000 })
-    .toMatch(/\n\nNothing is stuck\.\n$/);
+  await expect.poll(() => trace("traced-1")).toMatch(/\n\nNothing is stuck\.\n$/);
   const [whole, last] = [
     await trace("traced-1"),
     JSON.parse(await trace("--json")) as { readonly id: string; readonly tables: boolean },
@@ -274,7 +272,7 @@ test("SIGTERM fails readiness, finishes requests in flight, and ends the process
   expect((await send("GET", "/files", { as: "ann" })).status).toBe(200);
 
   await expect
-    .poll(() => started.logs, { timeout: 50_000 })
+    .poll(() => started.logs)
     .toContainEqual(expect.objectContaining({ msg: "shutdown.completed", clean: true }));
 });
 

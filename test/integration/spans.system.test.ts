@@ -77,9 +77,7 @@ test("one trace leads from the request to the webhook, even if the first consume
   expect(await dying.exited).toMatchObject({ signal: "SIGKILL" });
   await start({});
   // The message comes again once its visibility timeout is over, and the claim of the one that died its lease.
-  await expect
-    .poll(() => collector.spans.map(({ name }) => name), { timeout: 100_000 })
-    .toContain("process webhook");
+  await expect.poll(() => collector.spans.map(({ name }) => name)).toContain("process webhook");
 
   const own = collector.spans.filter((span) => span.traceId === traceId);
   // The last: where the claim of the one that died still has its lease, the message is handed back.

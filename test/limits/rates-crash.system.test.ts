@@ -44,4 +44,4 @@ test("wherever a process crashes, a refused message is handled in a later window
   expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
     expect.arrayContaining(["before SendMessage", "after SendMessage", "before DeleteMessage"]),
   );
-}, 300_000);
+});

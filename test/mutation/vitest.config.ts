@@ -1,7 +1,6 @@
 import { defineConfig } from "vitest/config";
 
 // Stryker runs this in its copy of the sources, one mutant after the other.
-// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   test: {
     include: (process.env["KEELSON_MUTATION_TESTS"] ?? "").split(","),

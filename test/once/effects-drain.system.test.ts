@@ -52,7 +52,7 @@ async function send({ port }: StartedProcess, id: string): Promise<number> {
 
 const said = ({ logs }: StartedProcess, msg: string) => logs.filter((line) => line["msg"] === msg);
 const hears = (process: StartedProcess, msg: string) =>
-  expect.poll(() => said(process, msg).length, { timeout: 30_000 }).toBeGreaterThanOrEqual(1);
+  expect.poll(() => said(process, msg).length).toBeGreaterThanOrEqual(1);
 
 /** Names of the messages that were stored and not yet sent. */
 async function waiting(): Promise<unknown[]> {

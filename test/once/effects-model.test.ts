@@ -198,7 +198,7 @@ test(`${runs} programs of effects and commits: each effect happens as often as i
     `effects: seed ${seed}, ${runs} programs; ${[...met].map(([what, times]) => `${what}: ${times}`).join(", ")}`,
   );
   for (const what of ["committed", "at the end"]) expect(met.get(what)).toBeGreaterThan(50);
-}, 300_000);
+});
 
 /** What the table in docs/commit.md says of one run: the effects of each attempt. */
 class Attempts {

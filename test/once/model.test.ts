@@ -147,7 +147,7 @@ test(`${runs} interleavings commit and record one run per claim, keep its answer
   for (const call of ["take", "complete", "release", "commit"]) {
     for (const fate of fates.slice(0, 5)) expect([...seen]).toContain(`${call}: ${fate}`);
   }
-}, 300_000);
+});
 
 const log: Logger = {
   info: () => {},

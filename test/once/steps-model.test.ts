@@ -232,7 +232,7 @@ test(`${runs} interleavings: without keys charges at most once if unknown is ref
     for (const fate of fates.slice(0, 5)) expect([...seen]).toContain(`${call}: ${fate}`);
   }
   expect([...seen]).toContain("refuse, charges: unknown_outcome");
-}, 300_000);
+});
 
 const log: Logger = {
   info: () => {},

@@ -2,7 +2,6 @@ import { defineConfig } from "vitest/config";
 import { alias } from "../../vitest.config.ts";
 
 // Run by `npm run test:orm`. It installs the libraries of this folder's package first.
-// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   resolve: { alias },
   test: {

@@ -2,7 +2,6 @@ import { defineConfig } from "vitest/config";
 import { alias } from "../../vitest.config.ts";
 
 // Run by `npm run test:races`: thousands of orders of the sample's concurrent work. Its files run at the same time.
-// biome-ignore lint/style/noDefaultExport: vitest requires it
 export default defineConfig({
   resolve: { alias },
   test: {

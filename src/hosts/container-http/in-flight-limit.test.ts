@@ -47,7 +47,7 @@ test.each([
     ); // more than one read brings
     probe.letGo();
 
-    await expect.poll(() => answered(client.got()).length, { timeout: 60_000 }).toBe(6_000);
+    await expect.poll(() => answered(client.got()).length).toBe(6_000);
     expect(answered(client.got())).toEqual(names(0, 6_000));
     expect(probe.most).toBe(maxInFlight);
   },
@@ -113,7 +113,7 @@ test("unread responses keep further requests of their connection from running", 
 
   expect(probe.began).toBeLessThanOrEqual(maxInFlight + 20); // what socket buffers take
   client.socket.resume();
-  await expect.poll(client.bytes, { timeout: 60_000 }).toBeGreaterThan(150 * mebibyte);
+  await expect.poll(client.bytes).toBeGreaterThan(150 * mebibyte);
 });
 
 test("when a client has gone, its waiting requests do not run, and the running ones are aborted", async () => {

@@ -109,7 +109,7 @@ describe("the workers of a container", () => {
     await start();
     await send(["a"], "event");
     await send(["b"], "free");
-    await expect.poll(() => runs.toSorted(), { timeout: 30_000 }).toEqual(["b", "event a"]);
+    await expect.poll(() => runs.toSorted()).toEqual(["b", "event a"]);
     workers?.stop();
     await workers?.finished();
     await send(["c"], "free");
@@ -122,9 +122,7 @@ describe("the workers of a container", () => {
     await send(["1", "2", "3"], "lane");
     await send(["other"], "other lane");
     await start();
-    await expect
-      .poll(() => runs.filter((name) => name !== "other"), { timeout: 60_000 })
-      .toEqual(["1", "1", "2", "3"]);
+    await expect.poll(() => runs.filter((name) => name !== "other")).toEqual(["1", "1", "2", "3"]);
     expect(runs).toContain("other");
   });
 
@@ -159,7 +157,7 @@ describe("the workers of a container", () => {
     sqs.destroy();
     await start();
     // A standard queue promises no order, so "event 2" may run first; only the retry comes last.
-    await expect.poll(() => runs, { timeout: 60_000 }).toHaveLength(3);
+    await expect.poll(() => runs).toHaveLength(3);
     expect(runs.slice(0, 2).toSorted()).toEqual(["event 1", "event 2"]);
     expect(runs[2]).toBe("event 1");
   });
@@ -168,7 +166,7 @@ describe("the workers of a container", () => {
     held = Promise.withResolvers();
     const { runtime: bound, workers: running } = await start();
     await send(["held"], "free");
-    await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["held"]);
+    await expect.poll(() => runs).toEqual(["held"]);
     const life = beginLife(bound, { lingerMs: 0, drainMs: 0, totalMs: 100 });
     life.workers = running;
     life.tell({ type: "started" });
@@ -197,7 +195,7 @@ describe("the workers of a container", () => {
       for (let attempt = 1; attempt <= 3 && leastMs >= 2_500; attempt += 1) {
         const { workers: running } = await start({ environment: "production" });
         await send(["polled"], "free");
-        await expect.poll(() => runs, { timeout: 30_000 }).toHaveLength(attempt);
+        await expect.poll(() => runs).toHaveLength(attempt);
         const beganMs = performance.now();
         running.stop();
         await running.finished();
@@ -245,14 +243,14 @@ describe("the workers of a container", () => {
       logs.some(
         ({ msg, reason }) => msg === "outbox.sweep_failed" && String(reason).includes("no reading"),
       );
-    await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
+    await expect.poll(isSaid).toBe(true);
     database.middlewareStack.remove("unreadable");
     aheadMs = app.clock.now() - Date.now() + 11_000;
     app.faults.before("PutEvents", 1).fail("InternalException");
     await send(["swept"], "event");
-    await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["event swept"]);
+    await expect.poll(() => runs).toEqual(["event swept"]);
     await expect
-      .poll(() => logs, { timeout: 30_000 })
+      .poll(() => logs)
       .toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
   });
 
@@ -266,7 +264,7 @@ describe("the workers of a container", () => {
     });
     await start({ features: [errands], environment: "production" });
     await send(["errand"], "free");
-    await expect.poll(() => done, { timeout: 30_000 }).toEqual(["errand"]);
+    await expect.poll(() => done).toEqual(["errand"]);
   });
 
   test("receive the events of others for a server without messages of its own", async () => {
@@ -288,7 +286,7 @@ describe("the workers of a container", () => {
       detail: { name: "tea" },
     };
     await others.sendLater(JSON.stringify(event), undefined, 0);
-    await expect.poll(() => seen, { timeout: 30_000 }).toEqual(["tea"]);
+    await expect.poll(() => seen).toEqual(["tea"]);
   });
 
   test("log a queue that cannot be reached, and continue once it can", async () => {
@@ -314,7 +312,7 @@ describe("the workers of a container", () => {
       .toBeGreaterThan(0);
     sqs.middlewareStack.remove("outOfOrder");
     await send(["after"], "free");
-    await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["after"]);
+    await expect.poll(() => runs).toEqual(["after"]);
   });
 
   test("keep a long-running message hidden until it is done", async () => {
@@ -333,18 +331,16 @@ describe("the workers of a container", () => {
         { step: "initialize", name: "watch" },
       );
       await send(["held for long"], "free");
-      await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["held for long"]);
+      await expect.poll(() => runs).toEqual(["held for long"]);
       await vi.advanceTimersByTimeAsync(20_000);
       expect(hidden).toEqual([
         expect.objectContaining({ VisibilityTimeout: 30 }),
         expect.objectContaining({ VisibilityTimeout: 30 }),
       ]);
       held.resolve();
-      await expect
-        .poll(() => logs.some(({ msg }) => msg === "job.completed"), { timeout: 30_000 })
-        .toBe(true);
+      await expect.poll(() => logs.some(({ msg }) => msg === "job.completed")).toBe(true);
       const { jobs } = await (await bound.adapters.open()).messaging.open();
-      await expect.poll(() => jobs.size(), { timeout: 30_000 }).toEqual({ visible: 0, hidden: 0 });
+      await expect.poll(() => jobs.size()).toEqual({ visible: 0, hidden: 0 });
       await vi.advanceTimersByTimeAsync(20_000);
       expect(hidden).toHaveLength(2);
     } finally {
@@ -368,7 +364,7 @@ describe("the workers of a container", () => {
         ({ msg, reason }) =>
           msg === "queue.acknowledge_failed" && String(reason).includes("no ack"),
       );
-    await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
+    await expect.poll(isSaid).toBe(true);
     workers?.stop();
     await workers?.finished();
     sqs.middlewareStack.remove("unacknowledged");

@@ -120,7 +120,7 @@ test(`usage is exact and within the limit in ${runs} interleavings with failures
     expect(seen).toContain(outcome);
   for (const fate of fates) expect(seen).toContain(`commit: ${fate}`);
   expect(seen).toContain("read: fine");
-}, 60_000);
+});
 
 async function perform(world: World, scheduler: fc.Scheduler, deed: Deed, run: string) {
   const { add, limit, isClaimed } = deed;

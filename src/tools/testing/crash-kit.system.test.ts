@@ -142,17 +142,20 @@ test("a write that takes effect twice is detected, and the error names the crash
   );
 });
 
-test("checks again if the process crashes only during the check", async () => {
+test("checks again, with an unread response, if the process crashes only during the check", async () => {
   let acts = 0;
   let checks = 0;
   const cuts = await crashEverywhere(server, {
     // Only the run without a cut waits for the write.
     act: async (app) => {
       acts += 1;
-      if (acts === 1) await app.fetch("/counters", { body: {}, as: ann, headers });
+      return acts === 1
+        ? app.fetch("/counters", { body: {}, as: ann, headers })
+        : Response.json({ added: 1 });
     },
-    check: async (app) => {
+    check: async (app, answer) => {
       checks += 1;
+      expect(await answer.json()).toEqual({ added: 1 });
       if (acts > 1) await app.call("counters.counter.add", {}, { as: ann, requestId: "r1" });
       expect(await amountOf(app)).toBe(1);
     },

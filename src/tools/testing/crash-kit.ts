@@ -13,7 +13,7 @@ export interface CrashScenario<Result> extends TestAppOptions {
   readonly act: (app: TestApp) => Promise<Result>;
   /**
    * Throws if the scenario broke a guarantee. Runs again if the process crashes only now, because
-   * `act` did not wait for the call.
+   * `act` did not wait for the call; a response can then be read again.
    */
   readonly check: (app: TestApp, result: Result) => Promise<void>;
 }
@@ -81,7 +81,7 @@ async function runWith<Result>(
     if (cut !== undefined) app.faults[cut.moment](cut.operation, cut.call).crash();
     const result = await retried(app, act);
     const calls = sequence.slice(before);
-    await check(app, result).catch((error: unknown) => {
+    await check(app, unread(result)).catch((error: unknown) => {
       if (!(error instanceof CrashError)) throw error;
       app.clock.advance(pastLeaseMs);
       return check(app, result);
@@ -108,6 +108,12 @@ async function retried<Result>(app: TestApp, act: CrashScenario<Result>["act"]) 
     }
     app.clock.advance(pastLeaseMs);
   }
+}
+
+/** A response can be read once only, and `check` may run twice. */
+function unread<Result>(result: Result): Result {
+  // Safe cast: the clone of a response has its type.
+  return result instanceof Response ? (result.clone() as typeof result) : result;
 }
 
 function isForAnotherTry(answer: unknown) {

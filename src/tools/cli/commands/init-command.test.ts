@@ -91,6 +91,7 @@ describe("a project", () => {
       "src/server.ts",
       "test/notes.test.ts",
       "tsconfig.json",
+      "vitest.config.ts",
     ]);
     expect(await readFile(join(folder, "README.md"), "utf8")).toMatch(/^# my-notes\n/);
   });
