@@ -4,6 +4,8 @@ import { longestMessageMs } from "../../parts/once/claim.ts";
 
 /** Receives before a message moves to the dead-letter queue, in queues that keelson creates. */
 export const maxReceives = 5;
+/** Time for which a created queue on AWS keeps messages that nothing reads. SQS's default is four days. */
+export const queueSeconds = 7 * 24 * 3_600;
 /** Time for which a dead-letter queue keeps its messages: the longest that SQS allows. */
 export const deadLetterSeconds = longestMessageMs / 1_000;
 

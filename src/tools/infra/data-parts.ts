@@ -1,5 +1,5 @@
 import { outboxTable } from "../../app/handlers/table.ts";
-import { deadLetterSeconds, type ReceivedRule } from "../../aws/messaging/rules.ts";
+import { deadLetterSeconds, queueSeconds, type ReceivedRule } from "../../aws/messaging/rules.ts";
 import { attributeDefinitions, indexDescription, keySchema } from "../../aws/tables/tables.ts";
 import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import { queueTimeoutSeconds } from "./functions.ts";
@@ -146,7 +146,7 @@ function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
         ...common,
         VisibilityTimeout: Math.max(visibilitySeconds, 6 * queueTimeoutSeconds),
         // Then SQS deletes a message that nothing reads, without a dead letter.
-        MessageRetentionPeriod: 7 * 24 * 3_600,
+        MessageRetentionPeriod: queueSeconds,
         RedrivePolicy: { deadLetterTargetArn: arnRef(dead), maxReceiveCount: maxReceives },
       },
       policies,

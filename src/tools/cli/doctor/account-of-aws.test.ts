@@ -363,7 +363,7 @@ describe("a queue in AWS", () => {
     expect(await look("jobs", { jobs: { VisibilityTimeout: "30" } })).toEqual([
       "fail",
       "it is not FIFO, and cannot be made so",
-      "aws sqs create-queue --queue-name jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30,MaximumMessageSize=1048576",
+      "aws sqs create-queue --queue-name jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30,MaximumMessageSize=1048576,MessageRetentionPeriod=604800",
       "export KEELSON_JOB_QUEUE=jobs.fifo",
     ]);
     expect(await look("events", { events: { VisibilityTimeout: "29" } }, "", false)).toEqual([

@@ -291,17 +291,17 @@ describe("a missing resource", () => {
       [
         "queue no-events",
         "it does not exist",
-        `aws sqs create-queue --queue-name no-events --attributes VisibilityTimeout=30,MaximumMessageSize=1048576 ${at}`,
+        `aws sqs create-queue --queue-name no-events --attributes VisibilityTimeout=30,MaximumMessageSize=1048576,MessageRetentionPeriod=604800 ${at}`,
       ],
       [
         "queue no-jobs.fifo",
         "it does not exist",
-        `aws sqs create-queue --queue-name no-jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30,MaximumMessageSize=1048576 ${at}`,
+        `aws sqs create-queue --queue-name no-jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30,MaximumMessageSize=1048576,MessageRetentionPeriod=604800 ${at}`,
       ],
       [
         "queue no-jobs",
         "it does not exist",
-        `aws sqs create-queue --queue-name no-jobs --attributes VisibilityTimeout=30,MaximumMessageSize=1048576 ${at}`,
+        `aws sqs create-queue --queue-name no-jobs --attributes VisibilityTimeout=30,MaximumMessageSize=1048576,MessageRetentionPeriod=604800 ${at}`,
       ],
       ["bus no-bus", "it does not exist", `aws events create-event-bus --name no-bus ${at}`],
     ]);

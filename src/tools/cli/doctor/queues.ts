@@ -1,6 +1,6 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { fairModeVariable } from "../../../aws/messaging/names.ts";
-import { deadLetterSeconds } from "../../../aws/messaging/rules.ts";
+import { deadLetterSeconds, queueSeconds } from "../../../aws/messaging/rules.ts";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import { serviceSizes } from "../../../base/sizes/service-sizes.ts";
 import type { NeededQueue, Needs } from "../../infra/needs.ts";
@@ -91,7 +91,7 @@ export function setAttributes(place: Place, url: string, attributes: string): st
 function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined) {
   const { name, isOrdered, variable, visibilitySeconds } = wanted;
   const own = queueName(name);
-  const attributes = `${isOrdered ? "FifoQueue=true," : ""}VisibilityTimeout=${visibilitySeconds},${largestMessage}`;
+  const attributes = `${isOrdered ? "FifoQueue=true," : ""}VisibilityTimeout=${visibilitySeconds},${largestMessage},MessageRetentionPeriod=${queueSeconds}`;
   const create = (queue: string) => place.aws("create-queue", { "queue-name": queue, attributes });
   if (found === undefined) return wrong("it does not exist", create(own));
   if (isOrdered && found.attributes["FifoQueue"] !== "true") {
