@@ -58,10 +58,10 @@ export async function receiveMessage(scope: SqsScope, input: Input, context: Cal
   const signal = AbortSignal.any([scope.closing, context.signal]);
   const startedAt = performance.now();
   const endsAt = context.nowMs + waitSeconds * 1000;
+  let now = context.nowMs;
   for (;;) {
     const queue = queueOf(scope, input);
     if (signal.aborted) return {};
-    const now = context.nowMs + Math.floor(performance.now() - startedAt);
     const visibilityMs = 1000 * (visibilitySeconds ?? queue.settings.visibilitySeconds);
     const taken = receive(scope, queue, { max, visibilityMs }, now);
     if (taken.length > 0)
@@ -69,6 +69,7 @@ export async function receiveMessage(scope: SqsScope, input: Input, context: Cal
     if (now >= endsAt) return {};
     const waitMs = Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now;
     if (await scope.polls.wait(queue.name, waitMs, signal)) return {};
+    now = context.nowMs + Math.floor(performance.now() - startedAt);
   }
 }
 
