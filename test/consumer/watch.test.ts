@@ -115,6 +115,38 @@ test.each(watchers)(
   },
 );
 
+test("an application with queues reloads without waiting for its idle polls", async () => {
+  const port = await freePort();
+  project.write("word.ts", wordFile("zero"));
+  const app = project.start("node", ["--watch", "main.ts"], {
+    env: {
+      ...{ NODE_ENV: "development", LOG_FORMAT: "json", PORT: String(port) },
+      KEELSON_DIRECTORY: join(project.directory, `.keelson-${port}`),
+    },
+  });
+  const word = () =>
+    fetch(`http://127.0.0.1:${port}/word`).then(
+      (answer) => answer.json(),
+      () => undefined,
+    );
+  await expect.poll(word, { interval: 10 }).toMatchObject({ word: "zero" });
+  for (let count = 1; count <= 4; count += 1) {
+    // Past what is loaded once it answers, so that the last poll is idle.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    project.write("word.ts", wordFile(`word ${count}`));
+    await expect.poll(word, { interval: 10 }).toMatchObject({ word: `word ${count}` });
+  }
+  await app.stop("SIGINT");
+  const tookMs = (app.output().match(/\{"level".*\}/g) ?? [])
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === "shutdown.completed")
+    .map(({ totalMs }) => totalMs)
+    .slice(0, 4); // the last process may stop before it polls
+  console.log(`shutdowns took ${tookMs.join(", ")} ms`);
+  // At the signal, each has most of a poll of a second before it.
+  expect(Math.min(...tookMs)).toBeLessThan(500);
+});
+
 test("a port in use is reported in one sentence that gives the fix, with exit code 1", async () => {
   const taken = createServer().listen(0);
   await once(taken, "listening");
