@@ -176,13 +176,15 @@ test.each([
   expect(lines.at(-1)).toHaveProperty("stack");
 });
 
-test("a port in use is one sentence, without a stack", async () => {
+test("a port in use is one sentence, without a stack, and no worker starts", async () => {
   const first = await runContainerIn(processWith(), server(), local);
   const host = processWith();
+  workers.whileStarting = vi.fn();
   void runContainerIn(host, server(), { ...local, port: first.port });
   expect(await host.exited).toBe(1);
   expect(lines.at(-1)).toMatchObject({ message: expect.stringContaining("is in use") });
   expect(lines.at(-1)).not.toHaveProperty("stack");
+  expect(workers.whileStarting).not.toHaveBeenCalled();
   await first.close();
 });
 

@@ -151,11 +151,12 @@ async function openThenServe(start: Start): Promise<Container> {
   await server.ready();
   await runtime.adapters.open();
   if (!life.isAlive()) return exiting();
-  // A reloaded process serves first, because a developer waits for the first response. Any other
-  // process starts its workers before it is ready.
+  // Listens first: a process whose port is taken must not take a message that it cannot finish.
+  const port = await serve(start, { routes: routesOf(runtime, works) });
+  // A process is ready once its workers have started. A reloaded one does not wait for them, because
+  // a developer waits for the first response.
   const isQuick = isReloaded(runtime);
   if (!isQuick && !(await hasWorkers(start))) return exiting();
-  const port = await serve(start, { routes: routesOf(runtime, works) });
   reportStarted(start, port, "container");
   if (isQuick) {
     await sleep(quickMs);

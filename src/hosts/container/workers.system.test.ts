@@ -1,4 +1,5 @@
 import { GetQueueUrlCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { Consumer } from "sqs-consumer";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature, type Feature } from "../../app/features/feature.ts";
@@ -403,6 +404,21 @@ describe("the workers of a container", () => {
     await app.settled();
     expect(runs).toEqual(["given"]);
     expect(app.clock.now() - began).toBeLessThan(30_000);
+  });
+
+  test("take no message if one of them cannot start", async () => {
+    const { runtime: bound } = await start();
+    const { events, received } = await (await bound.adapters.open()).messaging.open();
+    expect(received).not.toContain(events);
+    const url = vi.spyOn(events, "url").mockRejectedValue(new Error("no such queue"));
+    const begin = vi.spyOn(Consumer.prototype, "start");
+    try {
+      await expect(startWorkers(bound, new Set(["workers"]))).rejects.toThrow("no such queue");
+      expect(begin).not.toHaveBeenCalled();
+    } finally {
+      url.mockRestore();
+      begin.mockRestore();
+    }
   });
 
   test("do nothing for a server without events and jobs", async () => {

@@ -27,6 +27,12 @@ export const sweepMs = 10_000;
 /** Minimum age of an outbox row for a sweep, and for a process's last sweep, in milliseconds. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
+/** Worker of a queue, which takes no message before `start`. */
+interface QueueWorker extends Workers {
+  start(): void;
+}
+
+/** Starts all workers, or none if one cannot start. */
 export async function startWorkers(
   runtime: Runtime,
   works: ReadonlySet<ContainerWork>,
@@ -35,7 +41,7 @@ export async function startWorkers(
   const { registry } = runtime.server;
   const hasMessages = works.has("workers") && usesMessages(registry);
   const hasQueues = works.has("workers") && usesQueues(registry);
-  const queues = hasQueues ? await startQueues(runtime) : [];
+  const queues = hasQueues ? await openQueues(runtime) : [];
   const stopping = new AbortController();
   const sweep = async (options: SweepOptions) => {
     try {
@@ -54,9 +60,10 @@ export async function startWorkers(
   };
   // A reloaded process leaves the last sweep to the next one, because a developer waits.
   const sweepsAtEnd = hasMessages && !isReloaded(runtime);
-  const sweeping = hasMessages ? sweepUntilStopped() : undefined;
   const hasSchedules = works.has("schedules") && registry.schedules.size > 0;
   const schedules = hasSchedules ? await startSchedules(runtime, stopping.signal) : undefined;
+  for (const queue of queues) queue.start();
+  const sweeping = hasMessages ? sweepUntilStopped() : undefined;
   return {
     stop: () => {
       stopping.abort();
@@ -76,16 +83,15 @@ async function startSchedules(runtime: Runtime, stop: AbortSignal) {
   return { ended: keepSchedules(schedules, runtime.clock, stop) };
 }
 
-async function startQueues(runtime: Runtime) {
+async function openQueues(runtime: Runtime): Promise<QueueWorker[]> {
   const adapters = await runtime.adapters.open();
   const messaging = await adapters.messaging.open();
   const { registry } = runtime.server;
   const read = usesMessages(registry) ? [...messaging.received] : [];
   if (registry.consumers.size > 0) read.push(messaging.events);
   if (registry.receivers.size > 0) read.push(messaging.others);
-  const queues: Workers[] = [];
-  for (const queue of read)
-    queues.push(await startQueueWorker(runtime, adapters, messaging, queue));
+  const queues: QueueWorker[] = [];
+  for (const queue of read) queues.push(await openQueueWorker(runtime, adapters, messaging, queue));
   return queues;
 }
 
@@ -107,12 +113,12 @@ const [shortestPauseMs, longestPauseMs] = [500, 30_000];
  * Polls a queue and processes its messages concurrently; messages of one group on an ordered queue
  * run in sequence. Renews the visibility timeout of messages in progress.
  */
-async function startQueueWorker(
+async function openQueueWorker(
   runtime: Runtime,
   adapters: Adapters,
   { sqs }: Pick<Messaging, "sqs">,
   queue: MessageQueue,
-): Promise<Workers> {
+): Promise<QueueWorker> {
   const { Consumer } = await import("sqs-consumer");
   (await runtime.messages.open()).meet(queue);
   const running = new Set<Promise<void>>();
@@ -155,8 +161,8 @@ async function startQueueWorker(
     pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, pauseMs * 2));
     runtime.log.warn("queue.receive_failed", { queue: queue.name, reason: error.message });
   });
-  consumer.start();
   return {
+    start: () => consumer.start(),
     stop: () => {
       stopping.abort();
       // Messages of an aborted poll would stay invisible until their visibility timeout ends.
