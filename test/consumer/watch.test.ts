@@ -43,6 +43,7 @@ let project: Project;
 beforeAll(async () => {
   project = await createProject({
     name: "watch",
+    isWatched: true,
     dependencies: { "@aws-sdk/lib-dynamodb": "3.1162.0", zod: "4.6.7" },
     devDependencies: { dynalite: "4.0.0", nodemon: "3.1.14", tsx: "4.23.15" },
     files: { "main.ts": main, "word.ts": wordFile("one") },

@@ -22,6 +22,11 @@ export interface ProjectOptions {
    * project that depends only on keelson, and npm adds the rest. Default: false.
    */
   readonly isFresh?: boolean;
+  /**
+   * Whether a watcher restarts on changes of its files. They are then no hard links to those of
+   * other projects, because a new link to a file is a change of it. Default: false.
+   */
+  readonly isWatched?: boolean;
 }
 
 /** Result of a command. `code` is null after a signal. */
@@ -96,7 +101,7 @@ export async function createProject(options: ProjectOptions): Promise<Project> {
   };
   for (const [path, text] of Object.entries(options.files)) project.write(path, text);
   project.write("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
-  if (options.isFresh !== true) copyInstallation(installed, directory);
+  if (options.isFresh !== true) copyInstallation(installed, directory, options.isWatched !== true);
   const hasMore = options.dependencies !== undefined || options.devDependencies !== undefined;
   if (options.isFresh === true || hasMore) await install(project, options.name);
   return project;
