@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { request } from "node:http";
+import { type RequestOptions, request } from "node:http";
 import { delimiter, dirname } from "node:path";
 import { expect, vi } from "vitest";
 import { freePort } from "../support/free-port.ts";
@@ -65,16 +65,13 @@ export async function startMiniStack({
     text: () => text,
     call: async (target, input) => {
       const [service = ""] = target.split(".");
-      const response = await fetch(endpoint, {
-        method: "POST",
-        headers: {
-          "x-amz-target": target,
-          "content-type": "application/x-amz-json-1.1",
-          authorization: `AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/${service}/aws4_request`,
-        },
-        body: JSON.stringify(input),
-      });
-      return (await response.json()) as Record<string, unknown>;
+      const headers = {
+        "x-amz-target": target,
+        "content-type": "application/x-amz-json-1.1",
+        authorization: `AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/${service}/aws4_request`,
+      };
+      const [, answer] = await send(port, { method: "POST", headers }, JSON.stringify(input));
+      return answer;
     },
     ask: (api, asked) => ask(port, api, asked),
     stop: async () => {
@@ -91,15 +88,27 @@ function ask(
   api: string,
   { method = "GET", path, body, authorization }: MiniStackRequest,
 ): Promise<[status: number, body: Record<string, unknown>]> {
-  const text = body === undefined ? "" : JSON.stringify(body);
   const headers = {
     host: `${api}.execute-api.localhost:${port}`,
     "content-type": "application/json",
-    "content-length": Buffer.byteLength(text),
     ...(authorization === undefined ? {} : { authorization }),
   };
+  return send(port, { method, path, headers }, body === undefined ? "" : JSON.stringify(body));
+}
+
+/** Sends a request on a new connection, because the account may be closing one that is idle. */
+function send(
+  port: number,
+  { headers, ...options }: Pick<RequestOptions, "method" | "path"> & { readonly headers: object },
+  text: string,
+): Promise<[status: number, body: Record<string, unknown>]> {
+  const length = { "content-length": Buffer.byteLength(text) };
+  const asked = request({
+    ...{ ...options, hostname: "127.0.0.1", port, agent: false },
+    headers: { ...headers, ...length },
+  });
   return new Promise((resolve, reject) => {
-    const asked = request({ hostname: "127.0.0.1", port, method, path, headers }, (response) => {
+    asked.on("response", (response) => {
       let answer = "";
       response.on("data", (chunk: Buffer) => {
         answer += chunk.toString();

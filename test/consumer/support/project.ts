@@ -23,8 +23,8 @@ export interface ProjectOptions {
    */
   readonly isFresh?: boolean;
   /**
-   * Whether a watcher restarts on changes of its files. They are then no hard links to those of
-   * other projects, because a new link to a file is a change of it. Default: false.
+   * Whether a watcher restarts when its files change. Its dependencies are then copies instead of
+   * hard links, because Node counts each new hard link to a file as a change. Default: false.
    */
   readonly isWatched?: boolean;
 }
