@@ -188,6 +188,18 @@ test("a port in use is one sentence, without a stack, and no worker starts", asy
   await first.close();
 });
 
+test("a worker that cannot start is logged after it listens, and ends the process with 1", async () => {
+  const host = processWith();
+  workers.whileStarting = () => {
+    throw new Error("no such queue");
+  };
+  void runContainerIn(host, server(), local);
+  expect(await host.exited).toBe(1);
+  expect(messages().slice(-2)).toEqual(["server.start_failed", "shutdown.completed"]);
+  expect(lines.at(-2)).toMatchObject({ message: "no such queue" });
+  expect(messages()).not.toContain("server.started");
+});
+
 test("a start that fails before there is a runtime is logged like any other", async () => {
   const host = processWith({ KEELSON_AUTH_SECRET: "short" });
   void runContainerIn(host, server(), local);

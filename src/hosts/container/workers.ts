@@ -27,7 +27,7 @@ export const sweepMs = 10_000;
 /** Minimum age of an outbox row for a sweep, and for a process's last sweep, in milliseconds. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
-/** Worker of a queue, which takes no message before `start`. */
+/** Worker of a queue. It does not take messages until `start`. */
 interface QueueWorker extends Workers {
   start(): void;
 }
