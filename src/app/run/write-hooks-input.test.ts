@@ -130,3 +130,40 @@ test("unchanged class instances and deeply nested values keep the client's input
     merged({ a: deepRaw, b: 1 }, { a: deep, b: 1 }, (input: object) => ({ ...input, b: 2 })),
   ).toEqual({ a: deepRaw, b: 2 });
 });
+
+test("items that a hook moved keep the client's values, if their content is a date, an instance or deep", () => {
+  let [deepRaw, deep]: unknown[] = ["1", 100];
+  for (let level = 0; level < 100; level++) [deepRaw, deep] = [[deepRaw], [deep]];
+  const [first, second] = [new URL("https://a.example"), new URL("https://b.example")];
+  const rawItems = ["x", "2026-01-01", { url: "a" }, { url: "b" }, "b", deepRaw, { n: 1 }];
+  const items = [
+    0,
+    new Date("2026-01-01"),
+    { url: first },
+    { url: second },
+    second,
+    deep,
+    { n: 2 },
+  ];
+  const moved = (list: unknown[]) => [{ n: 2 }, new Date("2026-01-01"), ...list.toReversed()];
+  expect(merged(rawItems, items, moved)).toEqual([
+    { n: 1 },
+    "2026-01-01",
+    ...rawItems.toReversed(),
+  ]);
+});
+
+test("a list is merged without comparing each item with all others", () => {
+  let reads = 0;
+  const count = 2_000;
+  const texts = Array.from({ length: count }, (_, index) => ({ text: ` ${index}` }));
+  const trimmed = texts.map(({ text }) => ({
+    get text() {
+      reads += 1;
+      return text.trim();
+    },
+  }));
+  const expected = texts.map(({ text }) => ({ text: text.trim() }));
+  expect(merged(texts, structuredClone(texts), () => trimmed)).toEqual(expected);
+  expect(reads).toBeLessThan(20 * count);
+});

@@ -3,6 +3,7 @@ import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import { checkPayload } from "../../parts/messages/envelope.ts";
+import { comparable } from "../../parts/once/fingerprint.ts";
 import { waitWithin } from "../ctx/effect-run.ts";
 import type { RunHooks } from "../ctx/work.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
@@ -32,7 +33,7 @@ export function createWriteHooks(
   const accepted = (feature: string, changed: unknown): Promise<unknown> =>
     checkPayload(schema, changed, (problems) => {
       const what = `the input that its hook of ${feature} returned does not fit its schema (${problems})`;
-      return new TypeError(`${name}: ${what}; mend the hook`);
+      return new TypeError(`${name}: ${what}; fix the hook`);
     });
 
   const runAfter = async ({ feature, after }: HookDeclaration): Promise<void> => {
@@ -110,12 +111,12 @@ interface AcceptedInput {
 export function changedInput({ raw, accepted: given }: AcceptedInput, changed: unknown): unknown {
   if (isDeepStrictEqual(given, changed)) return raw;
   if (Array.isArray(raw) && Array.isArray(given) && Array.isArray(changed)) {
+    if (raw.length !== given.length) return changed;
     // Finds the raw value of each item, because hooks may add, remove and sort items.
+    const placeOf = placesOf(given);
     return changed.map((item, index) => {
-      const from = given.findIndex((one) => isDeepStrictEqual(one, item));
-      const at = from === -1 ? index : from;
-      const isKnown = raw.length === given.length && at < raw.length;
-      return isKnown ? changedInput({ raw: raw[at], accepted: given[at] }, item) : item;
+      const at = placeOf(item) ?? index;
+      return at < raw.length ? changedInput({ raw: raw[at], accepted: given[at] }, item) : item;
     });
   }
   if (!isPlain(raw) || !isPlain(given) || !isPlain(changed)) return changed;
@@ -128,6 +129,34 @@ export function changedInput({ raw, accepted: given }: AcceptedInput, changed: u
     else if (!isSame) merged[name] = value;
   }
   return merged;
+}
+
+/**
+ * Returns a function that finds the first item with the same content. It compares digests, because a
+ * client decides how many items there are: comparing each with all others could take minutes.
+ */
+function placesOf(items: readonly unknown[]): (item: unknown) => number | undefined {
+  /** Objects whose content cannot be read, which are the same only as themselves. */
+  const opaque = new Map<unknown, number>();
+  const digest = (value: unknown, level: number): string => {
+    if (level < maxLevels && Array.isArray(value))
+      return `[${value.map((item) => digest(item, level + 1))}]`;
+    if (level < maxLevels && isPlain(value)) {
+      const names = Object.keys(value).sort();
+      return `{${names.map((name) => `${JSON.stringify(name)}:${digest(value[name], level + 1)}`)}}`;
+    }
+    const text = level < maxLevels ? comparable(value) : undefined;
+    if (text !== undefined) return text;
+    const number = opaque.get(value) ?? opaque.size;
+    opaque.set(value, number);
+    return `#${number}`;
+  };
+  const places = new Map<string, number>();
+  for (const [index, item] of items.entries()) {
+    const text = digest(item, 0);
+    if (!places.has(text)) places.set(text, index);
+  }
+  return (item) => places.get(digest(item, 0));
 }
 
 /** Depth below which a copy shares its members with the original. */

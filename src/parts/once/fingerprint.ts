@@ -33,8 +33,12 @@ const maxDepth = 200;
 
 class OpaqueValue extends Error {}
 
-/** Returns `undefined` for a value that contains an opaque value. */
-function comparable(value: unknown): string | undefined {
+/**
+ * Returns the same text for the same content, or `undefined` for a value that contains an opaque one.
+ *
+ * @throws TypeError for a value that is nested more than 200 levels deep.
+ */
+export function comparable(value: unknown): string | undefined {
   try {
     return canonical(value, 0);
   } catch (error) {
