@@ -17,6 +17,7 @@ import {
 import { jsonOf } from "./document.ts";
 import type { LogRecord } from "./log-records.ts";
 import type { TraceNode } from "./node.ts";
+import { summarize } from "./standing.ts";
 import { textOf } from "./text.ts";
 
 describe("hostile lines", () => {
@@ -56,6 +57,12 @@ describe("hostile lines", () => {
       build(Array.from({ length: 50 }, (_, index) => ({ ...completed, trace_id: `t${index}` })))
         .leftOut,
     ).toBe(30);
+  });
+
+  test("of one request ID that many requests share give its last attempts", () => {
+    const lines = Array.from({ length: 150_000 }, (_, ms) => ({ ms, msg: "request.completed" }));
+    const { attempts, startMs, last } = summarize(lines);
+    expect([attempts.length, startMs, last?.endMs]).toEqual([150_000, 0, 149_999]);
   });
 });
 

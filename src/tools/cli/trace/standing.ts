@@ -174,8 +174,9 @@ export function summarize(lines: readonly TraceLine[]) {
 
 const nothing: readonly TraceLine[] = [];
 
+/** Spreads no arguments: a call with more than some 100,000 throws. */
 export function least(times: readonly number[]): number | undefined {
-  return times.length === 0 ? undefined : Math.min(...times);
+  return times.length === 0 ? undefined : times.reduce((one, other) => Math.min(one, other));
 }
 
 const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
