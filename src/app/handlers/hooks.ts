@@ -15,9 +15,10 @@ import {
 /** Functions that extend a write of any feature. At least one is required. */
 export interface HookOptions<Write extends AnyWrite> {
   /**
-   * Runs before the handler. Returns nothing, or a changed input such as `{ ...input, title }`. The
-   * write's `input` schema validates a changed input again: the new value of each changed member,
-   * and the client's original value of every other member.
+   * Runs before the handler. Returns nothing, or a changed input such as `{ ...input, title }`. An
+   * input that it changes in place counts as returned. The write's `input` schema validates a
+   * changed input again: the new value of each changed member, and the client's original value of
+   * every other member.
    * @throws a typed error to refuse the write.
    */
   readonly before?: (

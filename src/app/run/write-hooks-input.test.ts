@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "vitest";
 import { changedInput, copied } from "./write-hooks.ts";
 
@@ -102,6 +103,14 @@ describe("the copy that a hook's changes are compared with", () => {
     input.list.push({ n: 3 });
     input.member.n = 2;
     expect(copy).toEqual(before);
+  });
+
+  test.each([
+    ["a body without a schema", () => Object.assign(Object.create(null), { a: [1] })],
+    ["one with a schema", () => ({ a: [{ b: undefined }] })],
+  ])("equals %s until a hook changes it", (_, create) => {
+    const input = create();
+    expect(isDeepStrictEqual(copied(input), input)).toBe(true);
   });
 
   test.each([null, undefined, 1, "text", new Date(0)])("of %s is itself", (value) => {

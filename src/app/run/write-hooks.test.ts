@@ -304,6 +304,16 @@ describe("before", () => {
     expect(seen).toEqual([{ text: "x!?", size: 3 }]);
   });
 
+  test("validates an input again that it changed in place and did not return", async () => {
+    one = { before: (_ctx, input) => void Object.assign(input, { text: `${input.text}!` }) };
+    two = { before: (_ctx, input) => void seen.push({ ...input }) };
+    expect((await post({ text: "x", size: "3" })).status).toBe(201);
+    expect(seen).toEqual([{ text: "x!", size: 3 }, ["handler", "x!"]]);
+    one = { before: (_ctx, input) => void Object.assign(input, { size: -1 }) };
+    expect((await post({ text: "x", size: "3" })).status).toBe(500);
+    expect(seen).toHaveLength(2);
+  });
+
   test("fails the write when the input it returns does not fit, and is named", async () => {
     one = { before: () => ({ text: "far longer than a note may be" }) };
     expect((await post({ text: "x" })).status).toBe(500);

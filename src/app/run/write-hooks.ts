@@ -52,8 +52,9 @@ export function createWriteHooks(
       for (const { feature, before } of hooks) {
         if (before === undefined) continue;
         const known = copied(input);
-        const changed = await before(ctx, input);
-        if (changed === undefined) continue;
+        const returned = await before(ctx, input);
+        if (returned === undefined && isDeepStrictEqual(known, input)) continue;
+        const changed = returned === undefined ? input : returned;
         raw =
           schema === undefined
             ? changed
@@ -167,9 +168,10 @@ export function copied(input: unknown, level = 0): unknown {
   if (level === maxLevels) return input;
   if (Array.isArray(input)) return input.map((item) => copied(item, level + 1));
   if (!isPlain(input)) return input;
-  return Object.fromEntries(
+  const copy = Object.fromEntries(
     Object.entries(input).map(([name, value]) => [name, copied(value, level + 1)]),
   );
+  return Object.getPrototypeOf(input) === null ? Object.setPrototypeOf(copy, null) : copy;
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {
