@@ -100,6 +100,12 @@ test("an event on the default bus runs each of its receivers once, with the tena
   ]);
 });
 
+test("a receiver that changes its event changes it for no other", async () => {
+  world.handle = async (_ctx, { resources }) => void (resources as string[]).push("changed");
+  await put("aws.s3", "Object Created", { bucket: "b", key: "acme/9" });
+  expect(world.runs.map(({ event }) => event?.resources)).toEqual([["changed"], ["changed"]]);
+});
+
 test("an event of another type or source, or on another bus, runs nothing", async () => {
   await put("aws.s3", "Object Deleted", { bucket: "b", key: "acme/2" });
   await put("evil.s3", "Object Created", { bucket: "b", key: "acme/2" });

@@ -12,7 +12,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { buildServer } from "../server/server.ts";
 import { consumeEvent, messageClaim, runJob } from "./process-message.ts";
 
-const input = z.object({ n: z.string().transform(Number) });
+const input = z.object({ n: z.string().transform(Number), list: z.any().optional() });
 
 declare module "../../base/types/names.ts" {
   interface Events {
@@ -38,15 +38,19 @@ const withPayload = (message: JobMessage, more: object): JobMessage => ({
   payload: { ...(message.payload as object), ...more }, // safe: it is an object above
 });
 
+interface Given {
+  readonly payload: { n: number; readonly list: string[] };
+}
+
 /** What a handler got. */
 type Call = readonly [handler: string, given: unknown, ctx: PipelineContext];
 
 /** A server whose two consumers, job and channel note their calls, and then do what the test says. */
-function start(does: (handler: string) => void = () => undefined) {
+function start(does: (handler: string, given: never) => void = () => undefined) {
   const handled: Call[] = [];
   const handle = (...call: Call) => {
     handled.push(call);
-    does(call[0]);
+    does(call[0], call[1] as never); // safe: a test knows what it sends
   };
   const consumed = defineFeature("consumed", (r) => {
     for (const type of ["ended", "other", "unheard"] as const) r.event(`consumed.${type}`, input);
@@ -79,6 +83,17 @@ describe("an event", () => {
     expect([handled.length, Object.fromEntries(handled)]).toEqual([2, { one: given, two: given }]);
     const unheard: SharedEvent = { ...event, type: "consumed.unheard" };
     expect(await consumeEvent(runtime, adapters, unheard)).toEqual({ kind: "skipped" });
+  });
+
+  test("is not changed for one consumer by another that changes its payload", async () => {
+    const { runtime, adapters, handled } = start((_name, { payload }: Given) => {
+      payload.n += 1;
+      payload.list.push("changed");
+    });
+    const sent = { ...event, payload: { n: "7", list: ["sent"] } };
+    await consumeEvent(runtime, adapters, sent);
+    const given = { ...event, payload: { n: 8, list: ["sent", "changed"] } };
+    expect(Object.fromEntries(handled)).toEqual({ one: given, two: given });
   });
 
   test("is done by each consumer once, however often it arrives", async () => {

@@ -107,11 +107,16 @@ export async function consumeEvent(
     throw new Error(`the event ${type} is declared by no feature of this server`);
   const refuse = (problems: string) =>
     new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
-  const payload = await checkPayload(declaration.schema, event.payload, refuse);
   const isSystem = asksSystem(event);
-  const { keptDays } = declaration;
-  const shared = { ...event, payload };
+  const { schema, keptDays } = declaration;
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
+  const isShared = consumers.length > 1;
+  // A copy for each consumer, so that none gets what another has changed.
+  const checked = async () => {
+    const payload = isShared ? structuredClone(event.payload) : event.payload;
+    return { ...event, payload: await checkPayload(schema, payload, refuse) };
+  };
+  const first = await checked();
   const consume = ({ name, run, projection, concurrency }: (typeof consumers)[number]) =>
     consumeOnce(runtime, adapters, {
       claimed: keyParts("event", name, eventId, tenantId),
@@ -126,12 +131,13 @@ export async function consumeEvent(
       concurrency,
       ...options,
       run: async (ctx, scope) => {
-        if (projection === undefined) return run(ctx, shared);
+        const own = isShared ? await checked() : first;
+        if (projection === undefined) return run(ctx, own);
         const { projectLive } = await import("./project-event.ts");
         // The cast is safe: boot rejects a projection of events that are not kept.
         return projectLive(scope, adapters, ctx, {
           projection,
-          event: shared,
+          event: own,
           keptDays: keptDays as number,
         });
       },

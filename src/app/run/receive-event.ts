@@ -73,7 +73,11 @@ export async function receiveEvent(
     const what = `${quoted(detailType)} of ${quoted(source)}`;
     throw new Error(`the event ${what} is received by no feature of this server`);
   }
-  return consumeBy(receivers, waited, (one) => receiveBy(runtime, adapters, one, event, options));
+  return consumeBy(receivers, waited, (receiver) => {
+    // A copy for each, so that none gets what another has changed.
+    const own = receivers.length > 1 ? structuredClone(event) : event;
+    return receiveBy(runtime, adapters, receiver, own, options);
+  });
 }
 
 /** Never throws, so that other receivers go on. */
