@@ -107,6 +107,7 @@ test.each([
   ['"a\\"b,c";t=7;r=0;pk=:YQ==:', 7_000],
   ['"a";r=0', 0],
   ['"a";r=0;t=-1', 0],
+  ['"without an end;r=0;t=9', 0],
   ["", 0],
 ])("waits for the limits in RateLimit that admit nothing: %s", (field, ms) => {
   expect(rateLimitMs(new Headers({ ratelimit: field }))).toBe(ms);

@@ -63,7 +63,8 @@ export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): numb
  * milliseconds, 0 without such a limit.
  */
 export function rateLimitMs(headers: Pick<Headers, "get">): number {
-  const field = (headers.get("ratelimit") ?? "").replace(/"(?:[^"\\]|\\.)*"/g, "");
+  // A string without its end takes the rest: looking for the end of each would be quadratic.
+  const field = (headers.get("ratelimit") ?? "").replace(/"(?:[^"\\]|\\.)*"?/g, "");
   const waits = field.split(",").map((limit) => {
     const parameters = limit.split(";").map((parameter) => parameter.trim());
     const seconds = parameters.find((parameter) => /^t=\d{1,9}$/.test(parameter))?.slice(2);
