@@ -79,7 +79,9 @@ test
     installed.flatMap((shell) => cases.map(([words, names]) => [shell, words, names] as const)),
   )("%s completes %j", async (shell, words, names) => {
   const args = shells[shell]?.(await scriptFor(shell), words) ?? [];
-  const { stdout, stderr } = spawnSync(shell, args, { encoding: "utf8" });
+  // A shell warns of a locale that the machine lacks.
+  const env = { ...process.env, LC_ALL: "C" };
+  const { stdout, stderr } = spawnSync(shell, args, { encoding: "utf8", env });
 
   expect(stderr).toBe("");
   expect(stdout.split("\n").filter(Boolean).sort()).toEqual([...names]);
