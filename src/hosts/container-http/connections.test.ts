@@ -1,5 +1,7 @@
+import type { Duplex } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { SmallSet } from "./connections.ts";
+import { type Connection, cutIfSilent, SmallSet } from "./connections.ts";
 
 test("keeps the remaining members when others are removed in any order", () => {
   const set = new SmallSet<string>();
@@ -31,4 +33,39 @@ test("visits all members, even when each is removed during its visit", () => {
     seen.push(number);
   }
   expect([seen, set.size]).toEqual([[1, 2, 3], 0]);
+});
+
+/** Socket of a connection that has to be cut if it is silent. */
+function silent() {
+  const socket = { bytesRead: 0, isHeld: false, isCut: false };
+  const connection = { idleAtBytes: 0 } as Connection; // safe: the only member that it reads
+  cutIfSilent(connection, {
+    get bytesRead() {
+      return socket.bytesRead;
+    },
+    isPaused: () => socket.isHeld,
+    destroy: () => {
+      socket.isCut = true;
+    },
+  } as unknown as Duplex); // safe: the only members that it uses
+  return socket;
+}
+
+test("cuts a silent connection after two turns in which it was not held back", async () => {
+  const socket = silent();
+  await turn();
+  socket.isHeld = true;
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  socket.isHeld = false;
+  await turn();
+  expect(socket.isCut).toBe(false);
+  await turn();
+  expect(socket.isCut).toBe(true);
+});
+
+test("keeps a connection whose data arrives in one of these turns", async () => {
+  const socket = silent();
+  socket.bytesRead = 1;
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  expect(socket.isCut).toBe(false);
 });

@@ -145,6 +145,22 @@ export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
   return bytesRead(socket) === idleAtBytes;
 }
 
+/** Event loop turns without a pause after which all data that had arrived is read. */
+const turnsOfRead = 2;
+
+/**
+ * Cuts a connection that has not sent anything in time. It is read first, because its data may have
+ * arrived while the process was blocked or held all connections back.
+ */
+export function cutIfSilent(connection: Connection, socket: Duplex, left = turnsOfRead): void {
+  setImmediate(() => {
+    if (!isIdle(connection, socket)) return;
+    const turns = socket.isPaused() ? turnsOfRead : left - 1;
+    if (turns === 0) socket.destroy();
+    else cutIfSilent(connection, socket, turns);
+  });
+}
+
 export function bytesRead(socket: Duplex): number {
   return (socket as Socket).bytesRead; // safe: a server's sockets are network sockets
 }

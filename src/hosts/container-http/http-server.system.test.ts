@@ -1059,6 +1059,21 @@ test("drops a client that sends nothing in time without a response or a line", a
   expect(logs.filter(({ msg }) => msg === "request.failed")).toHaveLength(1);
 });
 
+test("answers a request that arrived while the process was blocked for longer than a client may be silent", async () => {
+  const { container, port } = await serving({ headersTimeoutMs: 1_000 });
+  const socket = connect(port, "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  await expect.poll(() => countConnections(container.http)).toBe(1);
+  const answered = once(socket, "data");
+  // After the process has read, and before it checks for late clients and reads again.
+  setImmediate(() => {
+    socket.write(ask("/text", "p1"));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
+  });
+  const [answer] = await Promise.race([answered, once(socket, "close")]);
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /);
+});
+
 test("an incomplete request head does not hold up the drain, on a new connection or a used one", async () => {
   const { container, runtime, port } = await serving();
   const half = exchange(port, "GET /text HT");

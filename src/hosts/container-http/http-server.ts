@@ -10,6 +10,7 @@ import { bodyBudget } from "./body-budget.ts";
 import {
   type Connection,
   type Connections,
+  cutIfSilent,
   cutStalled,
   followConnections,
   isIdle,
@@ -160,19 +161,21 @@ function refuse(
   socket: Duplex,
 ): void {
   const connection = connections.of(socket);
+  const hasNone = connection.requests.size === 0;
   // A client that has not sent any data does not get a response.
-  const isUnused =
-    error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
-  const isAnswered =
-    (connection.isClosing || connection.isDiscarding) && connection.requests.size === 0;
-  if (error.code === "ECONNRESET" || !socket.writable || isUnused || isAnswered) {
+  if (error.code === lateRequest && hasNone && isIdle(connection, socket)) {
+    cutIfSilent(connection, socket);
+    return;
+  }
+  const isAnswered = (connection.isClosing || connection.isDiscarding) && hasNone;
+  if (error.code === "ECONNRESET" || !socket.writable || isAnswered) {
     socket.destroy();
     return;
   }
   const refusal = (refusalOf[error.code ?? ""] ?? refusals.noHttp)(error);
   connection.isBroken = true;
   if (connection.failBody !== undefined) connection.failBody(refusal);
-  else if (connection.requests.size === 0) {
+  else if (hasNone) {
     const headers = emptyHeaders(); // Node does not pass on the headers it has read
     const request = { headers, method: undefined };
     void runInScope(runtime, { headers, signal: undefined }, (scope) =>
