@@ -1,7 +1,10 @@
+import { EventEmitter } from "node:events";
+import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
-import { expect, test } from "vitest";
-import { type Connection, cutIfSilent, SmallSet } from "./connections.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { Logger } from "../../base/log/logger.ts";
+import { type Connection, cutIfSilent, cutStalled, SmallSet } from "./connections.ts";
 
 test("keeps the remaining members when others are removed in any order", () => {
   const set = new SmallSet<string>();
@@ -68,4 +71,46 @@ test("keeps a connection whose data arrives in one of these turns", async () => 
   socket.bytesRead = 1;
   for (let turns = 0; turns < 5; turns += 1) await turn();
   expect(socket.isCut).toBe(false);
+});
+
+/** Checks a connection whose client takes nothing, every five seconds from 0. */
+function stalled() {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const now = vi.spyOn(performance, "now").mockReturnValue(0);
+  onTestFinished(() => {
+    vi.useRealTimers();
+    now.mockRestore();
+  });
+  const destroy = vi.fn();
+  const transport = { _handle: { bytesWritten: 9, writeQueueSize: 5 } };
+  const connection = { requests: new SmallSet(), transport };
+  const known = new Map([[{ destroy }, connection]]);
+  // Safe: the only members that it uses.
+  const connections = { known } as unknown as Parameters<typeof cutStalled>[1];
+  const log = { warn: () => undefined } as unknown as Logger;
+  cutStalled(new EventEmitter() as Server, connections, 30_000, log);
+  return {
+    destroy,
+    lookAt: (ms: number) => {
+      now.mockReturnValue(ms);
+      vi.advanceTimersByTime(5_000);
+    },
+  };
+}
+
+test("cuts a client that takes nothing for the whole time", () => {
+  const { destroy, lookAt } = stalled();
+  for (let ms = 5_000; ms < 35_000; ms += 5_000) lookAt(ms);
+  expect(destroy).not.toHaveBeenCalled();
+  lookAt(35_000);
+  expect(destroy).toHaveBeenCalledOnce();
+});
+
+test("does not count the time in which the process itself was blocked", () => {
+  const { destroy, lookAt } = stalled();
+  lookAt(5_000);
+  for (let ms = 60_000; ms < 85_000; ms += 5_000) lookAt(ms);
+  expect(destroy).not.toHaveBeenCalled();
+  lookAt(85_000);
+  expect(destroy).toHaveBeenCalledOnce();
 });

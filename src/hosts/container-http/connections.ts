@@ -186,9 +186,12 @@ export function cutStalled(
   const leastBytes = Math.ceil((timeoutMs / 1_000) * leastBytesASecond);
   /** Bytes taken at each writer's last sufficient progress, and its time. */
   type Marks = Map<Writer, { readonly taken: number; readonly sinceMs: number }>;
+  const everyMs = Math.min(mostLookMs, timeoutMs / 4);
   let marks: Marks = new Map();
+  /** Counts the checks: time in which the process was blocked, and wrote nothing, does not count. */
+  let nowMs = 0;
   const look = () => {
-    const nowMs = performance.now();
+    nowMs += everyMs;
     const seen: Marks = new Map();
     const isStalled = (writer: Writer, taken: number | undefined): boolean => {
       if (taken === undefined) return false;
@@ -222,7 +225,7 @@ export function cutStalled(
     }
     marks = seen;
   };
-  const timer = setInterval(look, Math.min(mostLookMs, timeoutMs / 4)).unref();
+  const timer = setInterval(look, everyMs).unref();
   http.once("close", () => clearInterval(timer));
 }
 
