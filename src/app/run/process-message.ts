@@ -107,16 +107,15 @@ export async function consumeEvent(
     throw new Error(`the event ${type} is declared by no feature of this server`);
   const refuse = (problems: string) =>
     new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
-  const isSystem = asksSystem(event);
   const { schema, keptDays } = declaration;
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
-  const isShared = consumers.length > 1;
   // A copy for each consumer, so that none gets what another has changed.
-  const checked = async () => {
-    const payload = isShared ? structuredClone(event.payload) : event.payload;
-    return { ...event, payload: await checkPayload(schema, payload, refuse) };
-  };
-  const first = await checked();
+  const payloads: unknown[] = [];
+  do {
+    const payload = consumers.length > 1 ? structuredClone(event.payload) : event.payload;
+    payloads.push(await checkPayload(schema, payload, refuse));
+  } while (payloads.length < consumers.length);
+  const isSystem = asksSystem(event);
   const consume = ({ name, run, projection, concurrency }: (typeof consumers)[number]) =>
     consumeOnce(runtime, adapters, {
       claimed: keyParts("event", name, eventId, tenantId),
@@ -131,7 +130,7 @@ export async function consumeEvent(
       concurrency,
       ...options,
       run: async (ctx, scope) => {
-        const own = isShared ? await checked() : first;
+        const own = { ...event, payload: payloads.pop() };
         if (projection === undefined) return run(ctx, own);
         const { projectLive } = await import("./project-event.ts");
         // The cast is safe: boot rejects a projection of events that are not kept.
