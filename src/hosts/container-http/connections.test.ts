@@ -75,12 +75,8 @@ test("keeps a connection whose data arrives in one of these turns", async () => 
 
 /** Checks a connection whose client takes nothing, every five seconds from 0. */
 function stalled() {
-  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const now = vi.spyOn(performance, "now").mockReturnValue(0);
-  onTestFinished(() => {
-    vi.useRealTimers();
-    now.mockRestore();
-  });
+  onTestFinished(() => now.mockRestore());
   const destroy = vi.fn();
   const transport = { _handle: { bytesWritten: 9, writeQueueSize: 5 } };
   const connection = { requests: new SmallSet(), transport };
@@ -88,12 +84,17 @@ function stalled() {
   // Safe: the only members that it uses.
   const connections = { known } as unknown as Parameters<typeof cutStalled>[1];
   const log = { warn: () => undefined } as unknown as Logger;
+  const timer = { unref: () => undefined } as unknown as NodeJS.Timeout;
+  const interval = vi.spyOn(globalThis, "setInterval").mockReturnValueOnce(timer);
   cutStalled(new EventEmitter() as Server, connections, 30_000, log);
+  const [look, everyMs] = interval.mock.calls[0] ?? [];
+  interval.mockRestore();
+  expect(everyMs).toBe(5_000);
   return {
     destroy,
     lookAt: (ms: number) => {
       now.mockReturnValue(ms);
-      vi.advanceTimersByTime(5_000);
+      look?.();
     },
   };
 }
