@@ -162,6 +162,10 @@ test("items that a hook moved keep the client's values, if their content is a da
   ]);
 });
 
+test("equal items take the client's value of the first", () => {
+  expect(merged(["01", "1"], [1, 1], (list: number[]) => [...list, 2])).toEqual(["01", "01", 2]);
+});
+
 test("a list is merged without comparing each item with all others", () => {
   let reads = 0;
   const count = 2_000;
