@@ -109,12 +109,13 @@ export async function consumeEvent(
     new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
   const { schema, keptDays } = declaration;
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
-  // A copy for each consumer, so that none gets what another has changed.
-  const payloads: unknown[] = [];
-  do {
-    const payload = consumers.length > 1 ? structuredClone(event.payload) : event.payload;
-    payloads.push(await checkPayload(schema, payload, refuse));
-  } while (payloads.length < consumers.length);
+  const isShared = consumers.length > 1;
+  // A copy for each consumer that runs, so that none gets what another has changed.
+  const checked = async () => {
+    const payload = isShared ? structuredClone(event.payload) : event.payload;
+    return { ...event, payload: await checkPayload(schema, payload, refuse) };
+  };
+  const first = await checked();
   const isSystem = asksSystem(event);
   const consume = ({ name, run, projection, concurrency }: (typeof consumers)[number]) =>
     consumeOnce(runtime, adapters, {
@@ -130,7 +131,7 @@ export async function consumeEvent(
       concurrency,
       ...options,
       run: async (ctx, scope) => {
-        const own = { ...event, payload: payloads.pop() };
+        const own = isShared ? await checked() : first;
         if (projection === undefined) return run(ctx, own);
         const { projectLive } = await import("./project-event.ts");
         // The cast is safe: boot rejects a projection of events that are not kept.

@@ -189,16 +189,16 @@ export function cutStalled(
   const everyMs = Math.min(mostLookMs, timeoutMs / 4);
   let marks: Marks = new Map();
   /** Counts the checks: time in which the process was blocked, and wrote nothing, does not count. */
-  let nowMs = 0;
+  let countedMs = 0;
   const look = () => {
-    nowMs += everyMs;
+    countedMs += everyMs;
     const seen: Marks = new Map();
     const isStalled = (writer: Writer, taken: number | undefined): boolean => {
       if (taken === undefined) return false;
       const mark = marks.get(writer);
       const isMoving = mark === undefined || taken >= mark.taken + leastBytes;
-      if (!isMoving && nowMs - mark.sinceMs >= timeoutMs) return true;
-      seen.set(writer, isMoving ? { taken, sinceMs: nowMs } : mark);
+      if (!isMoving && countedMs - mark.sinceMs >= timeoutMs) return true;
+      seen.set(writer, isMoving ? { taken, sinceMs: countedMs } : mark);
       return false;
     };
     for (const [socket, connection] of known) {
