@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { createServer, request } from "node:http";
+import { type AddressInfo, connect } from "node:net";
 import { expect } from "vitest";
 import { freePort } from "../support/free-port.ts";
 import type { Deployed } from "./package.ts";
@@ -22,8 +23,14 @@ export async function startFunction(
   name: string,
   {
     timeoutSeconds = 60, // of a start and calls of LocalStack on a busy machine
+    spareSeconds = 0,
     env = {},
-  }: { readonly timeoutSeconds?: number; readonly env?: Readonly<Record<string, string>> } = {},
+  }: {
+    readonly timeoutSeconds?: number;
+    /** Time for which the emulator still takes an answer after the function's timeout. */
+    readonly spareSeconds?: number;
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<EmulatedFunction> {
   const [port, apiPort] = [await freePort(), await freePort()];
   const addresses = [
@@ -32,7 +39,12 @@ export async function startFunction(
     "--runtime-api-address",
     `127.0.0.1:${apiPort}`,
   ];
-  const child = spawn(emulator, [...addresses, process.execPath, runtime, `lambda.${name}`], {
+  const told = spareSeconds > 0 ? await tellEarlierDeadlines(apiPort, spareSeconds) : undefined;
+  const command = [
+    ...(told === undefined ? [] : ["/usr/bin/env", `AWS_LAMBDA_RUNTIME_API=${told.address}`]),
+    ...[process.execPath, runtime, `lambda.${name}`],
+  ];
+  const child = spawn(emulator, [...addresses, ...command], {
     cwd: task,
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
@@ -41,7 +53,7 @@ export async function startFunction(
       NODE_ENV: "production",
       LAMBDA_TASK_ROOT: task,
       AWS_LAMBDA_FUNCTION_NAME: name,
-      AWS_LAMBDA_FUNCTION_TIMEOUT: String(timeoutSeconds),
+      AWS_LAMBDA_FUNCTION_TIMEOUT: String(timeoutSeconds + spareSeconds),
       AWS_LAMBDA_FUNCTION_MEMORY_SIZE: "512",
       ...env,
     },
@@ -93,6 +105,37 @@ export async function startFunction(
       // Its group: the runtime is a child of the emulator.
       if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
       await ended;
+      told?.close();
+    },
+  };
+}
+
+/**
+ * Passes on the emulator's API to the function, with deadlines that are earlier. The emulator would
+ * otherwise drop an answer that a busy machine delivers late.
+ */
+async function tellEarlierDeadlines(apiPort: number, spareSeconds: number) {
+  const deadline = "lambda-runtime-deadline-ms";
+  const api = { host: "127.0.0.1", port: apiPort, agent: false };
+  const server = createServer((asked, told) => {
+    const { method, url: path, headers } = asked;
+    const passedOn = request({ ...api, method, path, headers }, (answer) => {
+      const dueMs = answer.headers[deadline];
+      if (dueMs !== undefined)
+        answer.headers[deadline] = String(Number(dueMs) - spareSeconds * 1_000);
+      told.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(told);
+    });
+    passedOn.on("error", () => told.destroy());
+    asked.pipe(passedOn);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo; // safe: it listens on a port
+  return {
+    address: `127.0.0.1:${port}`,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
     },
   };
 }

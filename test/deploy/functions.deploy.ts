@@ -196,6 +196,7 @@ describe("one function for all routes", () => {
     calls.hang();
     const lambda = await startFunction(deployed, "http", {
       timeoutSeconds: 10,
+      spareSeconds: 20,
       env: { AWS_ENDPOINT_URL: calls.endpoint, KEELSON_AUTH_SECRET: secret, FILES_PARAMETERS: "" },
     });
     try {
@@ -209,6 +210,8 @@ describe("one function for all routes", () => {
       await expect
         .poll(() => lambda.logs)
         .toContainEqual(expect.objectContaining({ msg: "handler.abandoned" }));
+      const abandoned = lambda.logs.find(({ msg }) => msg === "handler.abandoned");
+      expect(abandoned?.["afterMs"]).toBeLessThan(10_000);
     } finally {
       await lambda.stop();
       await calls.close();
