@@ -196,7 +196,7 @@ describe("one function for all routes", () => {
     calls.hang();
     const lambda = await startFunction(deployed, "http", {
       timeoutSeconds: 10,
-      spareSeconds: 20,
+      spareSeconds: 3,
       env: { AWS_ENDPOINT_URL: calls.endpoint, KEELSON_AUTH_SECRET: secret, FILES_PARAMETERS: "" },
     });
     try {

@@ -88,6 +88,23 @@ test("shortly before the time is over, answers 504, aborts the signal and logs t
   ]);
 });
 
+test("answers when 50 ms are left, neither earlier nor later", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const waits = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const done = vi.fn();
+  const answered = lambdaHttp(build())(event("/wait"), lasting(10_000)).finally(done);
+  await waits; // not `waitFor`, which would advance the fake timers
+
+  await vi.advanceTimersByTimeAsync(9_949);
+  expect(done).not.toHaveBeenCalled();
+
+  await vi.advanceTimersByTimeAsync(1);
+  expect(await answered).toMatchObject({ statusCode: 504 });
+});
+
 test("an abandoned handler's database calls fail, and its late result is dropped", async () => {
   begun = timeIsOver;
   const { statusCode } = await lambdaHttp(build())(event("/wait"), lasting(31_050));
