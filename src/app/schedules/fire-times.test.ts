@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
+import { cronProblem } from "./cron-expression.ts";
 import { fireTimes, forCroner } from "./fire-times.ts";
-import { cronProblem } from "./schedule.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;

@@ -1,4 +1,5 @@
 import { Cron } from "croner";
+import { hoursOf, minutesOf } from "./cron-expression.ts";
 
 /**
  * Times of a schedule, in milliseconds since the epoch. The hour field determines the effect of a
@@ -29,19 +30,8 @@ export function fireTimes(cron: string, timeZone: string) {
  */
 export function forCroner(cron: string) {
   const [minutes = "", hours = "", ...days] = cron.split(" ");
-  const listed = numbersOf(hours, 24);
+  const listed = hoursOf(hours);
   if (listed.length === 24) return [minutes, "*", ...days].join(" ");
   if (hours.split(",").some((part) => part.startsWith("*"))) return cron;
-  return [numbersOf(minutes, 60).join(","), listed.join(","), ...days].join(" ");
-}
-
-function numbersOf(field: string, end: number) {
-  const numbers = new Set<number>();
-  for (const part of field.split(",")) {
-    const [range = "", step = "1"] = part.split("/");
-    const [from = "", to = from] = range === "*" ? ["0", String(end - 1)] : range.split("-");
-    for (let number = Number(from); number <= Number(to); number += Number(step))
-      numbers.add(number);
-  }
-  return [...numbers].sort((one, other) => one - other);
+  return [minutesOf(minutes).join(","), listed.join(","), ...days].join(" ");
 }

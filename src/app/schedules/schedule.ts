@@ -16,6 +16,7 @@ import {
   requireValue,
   twoWords,
 } from "../handlers/requirements.ts";
+import { cronProblem } from "./cron-expression.ts";
 
 /** Options of a schedule. */
 export interface ScheduleOptions {
@@ -168,55 +169,4 @@ export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): Boot
       message: `this Node does not know the time zone ${quoted(timeZone)}`,
       fix: timeZoneFix,
     }));
-}
-
-type Field = readonly [name: string, least: number, most: number, names?: readonly string[]];
-
-const fields: readonly Field[] = [
-  ["minute", 0, 59],
-  ["hour", 0, 23],
-  ["day of the month", 1, 31],
-  ["month", 1, 12, "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(" ")],
-  // Sunday is 0, or 7 at the end of a range: FRI-SUN.
-  ["day of the week", 0, 7, "SUN MON TUE WED THU FRI SAT SUN".split(" ")],
-];
-
-/** `undefined` if it is valid. Some functions never load croner, which would also report it. */
-export function cronProblem(expression: unknown) {
-  if (typeof expression !== "string" || expression.length > 200)
-    return "it is not a string of at most 200 characters";
-  const given = expression.split(" ");
-  if (given.length !== fields.length)
-    return `it has ${given.length} fields, not minute, hour, day of the month, month and day of the week, one space apart`;
-  for (const [index, field] of fields.entries()) {
-    const wrong = String(given[index])
-      .split(",")
-      .find((part) => !isPart(part, field));
-    const [name, least, most] = field;
-    if (wrong !== undefined)
-      return `${JSON.stringify(wrong)} is not a valid ${name}: use ${least} to ${most}, ranges, * and steps, as in 1-5 or */10`;
-  }
-  return undefined;
-}
-
-/** `*`, `5`, `MON`, `1-5`, or `*` or `1-5` with a step such as `/2`. */
-function isPart(part: string, field: Field) {
-  const [, from = "", to, step] = /^(\*|\w{1,3})(?:-(\w{1,3}))?(?:\/(\d{1,2}))?$/.exec(part) ?? [];
-  if (step !== undefined && (Number(step) < 1 || Number(step) > field[2])) return false;
-  if (from === "*") return to === undefined;
-  const first = numberOf(from, field);
-  if (to === undefined) return step === undefined && first !== undefined;
-  const last = numberOf(to, field, "lastIndexOf");
-  return first !== undefined && last !== undefined && first <= last;
-}
-
-function numberOf(
-  text: string,
-  [, least, most, names = []]: Field,
-  position: "indexOf" | "lastIndexOf" = "indexOf",
-) {
-  const named = names[position](text.toUpperCase());
-  if (named >= 0) return least + named;
-  const number = /^\d{1,2}$/.test(text) ? Number(text) : NaN;
-  return number >= least && number <= most ? number : undefined;
 }

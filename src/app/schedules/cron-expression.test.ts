@@ -1,7 +1,7 @@
 import { Cron } from "croner";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cronProblem } from "./schedule.ts";
+import { cronProblem } from "./cron-expression.ts";
 
 /** Whether croner, which decides when a schedule runs, takes an expression. */
 function isCronersToo(expression: string): boolean {
@@ -21,6 +21,11 @@ test.each([
   "0 0 * * 0-7",
   "0 0 * * fri-sun",
   "05 03 01 01 *",
+  "0 0 29 2 *",
+  "0 0 */31 2 *",
+  "0 0 31 2-4 *",
+  "0 0 30,31 APR *",
+  "0 0 31 4 MON",
 ])("accepts %j, as croner does", (expression) => {
   expect(cronProblem(expression)).toBeUndefined();
   expect(isCronersToo(expression)).toBe(true);
@@ -56,8 +61,27 @@ test.each<[unknown, string]>([
   ["5-1 3 * * *", '"5-1" is not a valid minute'],
   ["1,,2 3 * * *", '"" is not a valid minute'],
   ["-1 3 * * *", '"-1" is not a valid minute'],
+  ["0 0 31 4,JUN-JUN *", 'no month of "4,JUN-JUN" has 31 days'],
+  ["0 0 30-31 2 *", 'no month of "2" has 30 days'],
 ])("refuses %j: %s", (expression, problem) => {
   expect(cronProblem(expression)).toContain(problem);
+});
+
+test("refuses the dates for which croner finds no time, and no others", () => {
+  const list = (least: number, most: number) =>
+    fc.array(fc.integer({ min: least, max: most }), { minLength: 1, maxLength: 3 }).map(String);
+  const weekday = fc.constantFrom("*", "*", "*", "1", "0-7");
+  let refused = 0;
+  fc.assert(
+    fc.property(list(28, 31), list(1, 12), weekday, (days, months, weekday) => {
+      const expression = `0 0 ${days} ${months} ${weekday}`;
+      const never = new Cron(expression, { paused: true, mode: "5-part" }).nextRun() === null;
+      if (never) refused += 1;
+      expect(cronProblem(expression) !== undefined, expression).toBe(never);
+    }),
+    { numRuns: 500 },
+  );
+  expect(refused).toBeGreaterThan(10);
 });
 
 test("accepts only expressions that croner accepts", () => {
