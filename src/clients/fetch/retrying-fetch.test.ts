@@ -242,6 +242,24 @@ test("stops when the call's total time is over, even with attempts left", async 
   expect(waits).toEqual([4_250, 4_500, 5_000, 6_000]);
 });
 
+test.each<[string, Step, object]>([
+  ["without a response", reset, { name: "TypeError" }],
+  ["after a response", failing(503, "overloaded"), { name: "TimeoutError" }],
+])(
+  "%s, does not repeat a call after a pause in which the machine slept for longer than its time",
+  async (_when, step, cause) => {
+    steps = [step];
+    let nowMs = 0;
+    const asleep = async () => {
+      nowMs += 600_000;
+    };
+    const fetch = createRetryingFetch({}, { now: () => nowMs, random: () => 1, wait: asleep });
+
+    await expect(fetch(origin, post)).rejects.toMatchObject({ attempts: 1, cause });
+    expect(arrived).toHaveLength(1);
+  },
+);
+
 test("without a response, throws a TypeError that names the call and its request ID but not the query", async () => {
   steps = [reset, reset];
   const failed = instant({ attempts: 2 }).fetch(`${origin}/files?token=secret`, {

@@ -46,7 +46,12 @@ export interface Retry {
 }
 
 type Outcome =
-  | { readonly response: Response; readonly code?: string | undefined; readonly retried: boolean }
+  | {
+      readonly response: Response;
+      readonly error?: never;
+      readonly code?: string | undefined;
+      readonly retried: boolean;
+    }
   | { readonly response?: never; readonly error: unknown; readonly retried: boolean };
 
 /**
@@ -86,20 +91,23 @@ export function createRetryingFetch(
       const send = options.fetch ?? globalThis.fetch;
       const sent = isLast ? request : request.clone();
       const outcome = await sendOnce(send, sent, more, limitMs, isLast);
-      const { response, retried } = outcome;
+      const { response, error, retried } = outcome;
       request.signal.throwIfAborted();
       if (response !== undefined && !retried) return response;
-      if (response === undefined && !retried) throw outcome.error;
+      if (response === undefined && !retried) throw error;
       const askedMs = response === undefined ? 0 : askedOf(response, machine.now());
       const waitMs = pauseAfter(attempt, askedMs, machine.random);
       // If the pause would exceed the remaining time, the caller gets the response.
       if (isLast || machine.now() + waitMs >= untilMs) {
         if (response !== undefined) return response;
-        throw new FetchFailedError(request, attempt, outcome.error);
+        throw new FetchFailedError(request, attempt, error);
       }
       onRetry?.({ attempt, waitMs, requestId, ...reasonOf(outcome) });
       response?.body?.cancel().catch(() => {}); // frees the connection for the next attempt
       await machine.wait(waitMs, request.signal);
+      // After a pause in which the machine slept, the server may have forgotten the key.
+      if (machine.now() >= untilMs)
+        throw new FetchFailedError(request, attempt, error ?? lateError(totalMs));
     }
   };
 }
@@ -149,10 +157,7 @@ async function sendOnce(
   isLast: boolean,
 ): Promise<Outcome> {
   const late = new AbortController();
-  const timer = setTimeout(
-    () => late.abort(new DOMException(`no answer within ${limitMs} ms`, "TimeoutError")),
-    Math.min(limitMs, longestTimerMs),
-  );
+  const timer = setTimeout(() => late.abort(lateError(limitMs)), Math.min(limitMs, longestTimerMs));
   try {
     const signal = AbortSignal.any([request.signal, late.signal]);
     const response = await send(request, { ...more, signal });
@@ -166,6 +171,10 @@ async function sendOnce(
   } finally {
     clearTimeout(timer);
   }
+}
+
+function lateError(limitMs: number): DOMException {
+  return new DOMException(`no answer within ${limitMs} ms`, "TimeoutError");
 }
 
 async function codeOf(response: Response): Promise<string | undefined> {
