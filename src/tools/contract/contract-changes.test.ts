@@ -152,6 +152,18 @@ describe("a change of a route:", () => {
       { input: object({ a: text }, { required: ["a"] }) },
       ["client it body.a input-required-added not there -> required"],
     ],
+    [
+      "a first input of the parameter, which every client sends",
+      {},
+      { input: object({ id: { ...text, minLength: 1 } }, { required: ["id"] }) },
+      [],
+    ],
+    [
+      "a first input that narrows the parameter",
+      {},
+      { input: object({ id: { ...text, maxLength: 2 } }, { required: ["id"] }) },
+      ["client it path.id input-max-length-lowered none -> 2"],
+    ],
     ["no input", { input: object({ a: text }) }, {}, ["- it input input-undeclared"]],
     [
       "an input of a parameter",

@@ -71,14 +71,24 @@ function keyFacts(before: LockedRoute, after: LockedRoute): Fact[] {
 }
 
 function inputChanges(before: LockedRoute, after: LockedRoute, where: string): readonly Change[] {
-  const { input: was = { type: "object" } } = before;
+  const { input: was } = before;
   const { input: is } = after;
   if (is === undefined)
-    return before.input === undefined
-      ? []
-      : [{ where: `${where} input`, rule: "input-undeclared" }];
-  const renamed = withNames(was, paramsOf(before), paramsOf(after));
-  return schemaChanges("input", renamed, is, (path) => `${where} ${inputPlace(path, after)}`);
+    return was === undefined ? [] : [{ where: `${where} input`, rule: "input-undeclared" }];
+  const sent =
+    was === undefined ? firstInput(after) : withNames(was, paramsOf(before), paramsOf(after));
+  return schemaChanges("input", sent, is, (path) => `${where} ${inputPlace(path, after)}`);
+}
+
+/** What every client sends without a schema: the parameters of the path that the first schema names. */
+function firstInput(after: LockedRoute): SchemaNode {
+  const { properties }: JsonSchema = Object(after.input);
+  const names = paramsOf(after).filter((name) => Object.hasOwn(Object(properties), name));
+  const parts = names.map((name) => {
+    const { minLength }: JsonSchema = Object(Object(properties)[name]);
+    return [name, { type: "string", ...(minLength === undefined ? {} : { minLength: 1 }) }];
+  });
+  return { type: "object", properties: Object.fromEntries(parts), required: names };
 }
 
 function withNames(input: SchemaNode, names: readonly string[], others: readonly string[]) {
