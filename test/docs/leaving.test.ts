@@ -115,8 +115,8 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const post = async (path: string, body: object = {}) => {
-  const headers = { "idempotency-key": randomUUID() };
+const post = async (path: string, body: object = {}, key: string = randomUUID()) => {
+  const headers = { "idempotency-key": key };
   const response = await app.fetch(path, { method: "POST", as: ann, body, headers });
   if (!response.ok) throw new Error(`${path}: ${await response.text()}`);
 };
@@ -126,6 +126,8 @@ async function storeEverything(): Promise<void> {
   await server.tenants.create({ id: "acme", name: "Acme" });
   await post("/api-keys", { name: "billing", roles: ["admin"] });
   await post("/orders", { text: "small" });
+  await post("/secrets", {}, `order#${randomUUID()}#1`);
+  await post("/secrets", {}, '"alarm fires"');
   await post("/secrets");
   const ctx = await app.ctx(ann);
   await setConfig(ctx, orders.config.limit, 5, { tenantId: "acme", reason: "a test" });
@@ -193,6 +195,7 @@ test("the script reads every kind of row with the AWS SDK alone", async () => {
     (content) => (content as { body?: string }).body ?? [],
   );
   expect(bodies).toEqual(expect.arrayContaining(['{"code":"4711"}', '{"id":"7","text":"small"}']));
+  expect(bodies.filter((body) => body === '{"code":"4711"}')).toHaveLength(3);
 
   const message = found.find(({ kind, row }) => kind === "waiting" && row["parts"] !== undefined);
   const text = partsOf("part", message?.row ?? {}, "envelope").join("");
