@@ -170,6 +170,7 @@ describe.each([true, false])("where the layer knows the execution: %s", (isTold)
       const replay = inProcess(async () => "replayed", { isTold, config: { useLocalCache } });
       expect(await replay.call(event, durableContext("b", "ExecutionMode"))).toBe("first");
       expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe("replayed");
+      expect(await replay.call(event, durableContext("b", "ExecutionMode"))).toBe("first");
     }
     expect(
       await inProcess(async () => "again", { isTold }).call(

@@ -369,6 +369,27 @@ test("releases a claim that the engine abandons", async () => {
   );
 });
 
+test("a duplicate does not wait into its function's timeout", async () => {
+  const gate = Promise.withResolvers<string>();
+  const { run, counter } = counted(() => gate.promise);
+  const event = newEvent();
+  const first = makeIdempotent(run, { persistenceStore: layer() })(event);
+  await waitFor(() => expect(counter.runs).toBe(1));
+  const send = vi.spyOn(client, "send");
+  // The part of it that is read. Half a second is left for the refusal.
+  const lambdaContext = { getRemainingTimeInMillis: () => 500 } as Context;
+  const duplicate = makeIdempotent(run, {
+    persistenceStore: layer({ waitMs: 60_000 }),
+    config: new IdempotencyConfig({ lambdaContext }),
+  });
+  await expect(duplicate(event)).rejects.toMatchObject({
+    name: "IdempotencyAlreadyInProgressError",
+  });
+  expect(send.mock.calls.filter(([command]) => command instanceof GetItemCommand)).toEqual([]);
+  gate.resolve("done");
+  await first;
+});
+
 test("a duplicate with another payload fails without waiting", async () => {
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => gate.promise);
@@ -437,6 +458,14 @@ describe("IdempotencyConfig", () => {
     const before = send.mock.calls.length;
     expect([await call(a), counter.runs]).toEqual([{ charged: true }, 2]);
     expect(send.mock.calls.length).toBeGreaterThan(before);
+  });
+
+  test("useLocalCache answers a repeat of a call that returned nothing with null, as the table does", async () => {
+    const config = new IdempotencyConfig({ useLocalCache: true });
+    const { call, counter } = once(config, () => undefined);
+    const event = newEvent();
+    await call(event);
+    expect([await call(event), counter.runs]).toEqual([null, 1]);
   });
 
   test("throwOnNoIdempotencyKey refuses a call without a key; otherwise it runs without idempotency", async () => {

@@ -179,25 +179,26 @@ export class ClaimLayer extends BasePersistenceLayer {
     throw new IdempotencyItemAlreadyExistsError(message, known);
   }
 
-  protected override async _updateRecord({
-    idempotencyKey,
-    responseData,
-    payloadHash,
-  }: IdempotencyRecord): Promise<void> {
+  /** The engine caches the record afterwards, so the record gets what other processes read. */
+  protected override async _updateRecord(record: IdempotencyRecord): Promise<void> {
+    const { idempotencyKey, payloadHash } = record;
+    record.responseData ??= null;
     const fits = (one: Invocation) =>
       one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
     const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
     try {
       // A replay keeps a stored result: other callers have already received it.
-      if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done")
+      if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done") {
+        record.expiryTimestamp = 0; // keeps the replay's own result out of the cache
         return;
+      }
       // The claim may still be free if no invocation, or another one, requested it.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;
         await this.#claims.take(invocation, 0);
       }
       const { claim } = invocation;
-      if (claim === undefined || !(await this.#claims.complete(claim, responseData)))
+      if (claim === undefined || !(await this.#claims.complete(claim, record.responseData)))
         throw new Error(
           `${idempotencyKey} is not claimed by this invocation: it never was, or another invocation took it over after its lease`,
         );

@@ -20,6 +20,9 @@ import { type Invocation, isUnanswered, mayTakeOver, settle } from "./claim-invo
 import type { ClaimLayerOptions } from "./claim-layer-options.ts";
 import { resultOf, storableResult, unstorableError } from "./storable-result.ts";
 
+/** Time left to refuse a duplicate after a wait, before Lambda ends the process, in milliseconds. */
+const refusalMs = 500;
+
 export type FunctionClaims = ReturnType<typeof createFunctionClaims>;
 
 export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: () => number) {
@@ -41,12 +44,13 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
     const { fingerprint, deadlineMs, durable } = invocation;
     const key = claimKey(invocation.key);
     const owner = crypto.randomUUID();
+    const leftMs = (deadlineMs ?? Number.POSITIVE_INFINITY) - refusalMs - systemClock.now();
     durable?.owners.add(owner);
     const taken = await claims.take(key, {
       owner,
       fingerprint,
       deadlineMs,
-      waitMs,
+      waitMs: Math.max(0, Math.min(waitMs, leftMs)),
       stop: [],
       adopt: (found, claim) => {
         const attempt = () => store.adopt(key, claim, found.owner);
