@@ -7,6 +7,7 @@ import type { RequestScope } from "../../app/runtime/scope.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
+import { bytesIn, whileWanted } from "../../parts/http/stream.ts";
 import {
   HttpApi,
   type HttpApiEvent,
@@ -175,7 +176,9 @@ export class RoutedExchange extends HttpExchange {
 
   #answer(request: HttpRequest, scope: RequestScope, http: AnyHttpEvent): Promise<LambdaAnswer> {
     if (request.method !== "GET") request.assertFits = this.fits(http);
-    return answer(scope, request, this.routes, (response) => this.shaped(response, http));
+    return answer(scope, request, this.routes, (response) =>
+      this.shaped(response, http, scope.signal),
+    );
   }
 
   protected fits(http: AnyHttpEvent): HttpRequest["assertFits"] {
@@ -185,8 +188,12 @@ export class RoutedExchange extends HttpExchange {
   protected shaped(
     response: HttpResponse,
     { maxResultBytes }: AnyHttpEvent,
+    signal: AbortSignal | undefined,
   ): LambdaAnswer | Promise<LambdaAnswer> {
-    return toAnswer(response, maxResultBytes);
+    const { body } = response;
+    return body === undefined || typeof body === "string" || body instanceof Uint8Array
+      ? wholeAnswer(response, body)
+      : collect(body, maxResultBytes, signal).then((bytes) => wholeAnswer(response, bytes));
   }
 }
 
@@ -206,11 +213,14 @@ function writeAnswer(
   return http.write(answer);
 }
 
+/** Room for headers that are added later, such as the request's ID and `X-Keelson-Config`, in bytes. */
+const headerRoom = 8_192;
+
 /** @throws FrameworkError `response_too_large` if the response is too large for its transport. */
 export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHttpEvent): void {
   // Safe: only a query's response is a stream, and queries skip this check.
   const answer = wholeAnswer({ ...response, cookies: [] }, response.body as WholeBody);
-  if (isOver(http.maxResultBytes, answer.body, http.write(answer)))
+  if (isOver(http.maxResultBytes - headerRoom, answer.body, http.write(answer)))
     throw tooLarge(http.maxResultBytes);
 }
 
@@ -222,14 +232,6 @@ export function wholeAnswer(
   return { statusCode, headers, cookies, body: base64Of(body), isBase64Encoded: true };
 }
 
-/** @throws FrameworkError `response_too_large` once a stream exceeds `maxBytes`. */
-function toAnswer(response: HttpResponse, maxBytes: number): LambdaAnswer | Promise<LambdaAnswer> {
-  const { body } = response;
-  return body === undefined || typeof body === "string" || body instanceof Uint8Array
-    ? wholeAnswer(response, body)
-    : collect(body, maxBytes).then((bytes) => wholeAnswer(response, bytes));
-}
-
 function tooLarge(maxBytes: number): FrameworkError {
   return new FrameworkError(
     "response_too_large",
@@ -237,16 +239,25 @@ function tooLarge(maxBytes: number): FrameworkError {
   );
 }
 
-async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+/** @throws FrameworkError `response_too_large` once the stream exceeds `maxBytes`; the reason of `signal`. */
+function collect(
+  stream: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array> {
+  const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // A throw leaves the loop, which cancels the stream.
-  for await (const chunk of stream) {
+  const take = (chunk: Uint8Array) => {
     length += chunk.byteLength;
     if (length > maxBytes) throw tooLarge(maxBytes);
     chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+    return chunk;
+  };
+  return whileWanted(reader, signal, async () => {
+    while ((await bytesIn(reader, reader.read(), take)) !== undefined);
+    return Buffer.concat(chunks);
+  });
 }
 
 /** Reports an answer as complete: Lambda does not reveal whether the client receives it. */

@@ -388,6 +388,15 @@ test("a response that takes too long is broken off", async () => {
   await waitFor(() => expect(cancelled).toHaveLength(1));
 });
 
+test("a stream that is collected for a whole response is cancelled if it takes too long", async () => {
+  vi.unstubAllGlobals();
+  const context = { getRemainingTimeInMillis: () => 3_000 } as never;
+  const event = lambdaEvent("httpApi", { path: "/silent" });
+  const { statusCode } = await lambdaHttp<LambdaHttpEvent>(server())(event, context);
+  expect(statusCode).toBe(504);
+  await waitFor(() => expect(cancelled).toHaveLength(1));
+});
+
 test.each(["httpApi", "httpApiV1", "loadBalancer"] as const)(
   "a front that does not stream gets a whole response: %s",
   async (front) => {
@@ -423,6 +432,20 @@ test("middlewares see the stream, and may replace it", async () => {
   expect((await respond("/things/7", { handler })).body.toString()).toBe('{"id":"7"}');
   expect((await respond("/missing", { handler })).prelude).toMatchObject({ statusCode: 404 });
   expect(seen.map((one) => typeof one)).toEqual(["object", "object", "string", "string"]);
+});
+
+test("a middleware that replaces whole bytes by a stream need not correct their length", async () => {
+  expect((await respond("/bytes")).prelude).toMatchObject({ headers: { "content-length": "4" } });
+  const handler = streaming().use({
+    after: ({ response }) => {
+      Object.assign(response as object, { body: new Blob(["another"]).stream() });
+    },
+  });
+  const { prelude, body } = await respond("/bytes", { handler });
+  expect([prelude?.["headers"], body.toString()]).toEqual([
+    expect.not.objectContaining({ "content-length": expect.anything() }),
+    "another",
+  ]);
 });
 
 test.each<[string, number, (request: { response: unknown }) => unknown]>([

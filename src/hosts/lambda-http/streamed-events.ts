@@ -97,9 +97,11 @@ class StreamedExchange extends RoutedExchange {
 
   protected override read(result: unknown): LambdaAnswer {
     const content = webStreamOf(Object(result).body);
-    return content === undefined
-      ? super.read(result)
-      : { ...readResult({ ...Object(result), body: undefined }), content };
+    if (content === undefined) return super.read(result);
+    const answer = readResult({ ...Object(result), body: undefined });
+    // The length, if there is one, is of the body that a middleware replaced.
+    if (content !== this.#content) delete answer.headers["content-length"];
+    return { ...answer, content };
   }
 
   protected override within(

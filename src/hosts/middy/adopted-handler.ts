@@ -131,14 +131,12 @@ class AdoptedExchange extends HttpExchange {
     described: ClaimDescription,
     { request, bytes }: { readonly request: HttpRequest; readonly bytes: Uint8Array },
   ): Promise<OnceClaim | undefined> {
-    const { authorization = "", cookie = "" } = this.headers;
     return writeClaim(scope, {
       declaration: { name: this.#options.handler, ...described },
       headers: this.headers,
       input: { method: request.method, path: request.path, query: request.query, body: bytes },
       assertFits: (response) => assertFits(response, this.http),
-      // Identifies an anonymous caller, whom possibly only the handler's own middlewares recognize.
-      anonymousAs: JSON.stringify([authorization, cookie]),
+      anonymousAs: anonymousCaller(this.#invocation.event, this.headers),
     });
   }
 
@@ -206,6 +204,17 @@ function otherExchange(
       return result;
     },
   };
+}
+
+/** Tells apart anonymous callers, whom possibly only the handler's own middlewares recognize. */
+function anonymousCaller(
+  event: unknown,
+  { authorization = "", cookie = "" }: HttpExchange["headers"],
+) {
+  const { authorizer, identity } = Object(Object(event).requestContext);
+  const arn: unknown = Object(Object(authorizer).iam).userArn ?? Object(identity).userArn;
+  // With IAM authorization, the header has another signature in each attempt.
+  return JSON.stringify([typeof arn === "string" ? arn : authorization, cookie]);
 }
 
 /** Returns the pattern that the gateway matched, such as `GET /files/{id}`. */

@@ -573,6 +573,31 @@ test("with writeOnce, a repeat gets the first response without running the handl
   expect(runs).toBe(3);
 });
 
+test("with writeOnce, a retry with another IAM signature is of the same caller, but not of another one", async () => {
+  let runs = 0;
+  const call = adopted(async () => ({ statusCode: 200, body: String(++runs) }), {
+    use: [writeOnce()],
+  });
+  const signed = (signature: string, requestContext: object) => {
+    const authorization = `AWS4-HMAC-SHA256 Credential=AKIA/20261130, Signature=${signature}`;
+    const given = event({ headers: { authorization, "idempotency-key": "iam" } });
+    return { ...given, requestContext: { ...given.requestContext, ...requestContext } };
+  };
+  const by = (name: string) => ({
+    authorizer: { iam: { userArn: `arn:aws:iam::1:user/${name}` } },
+  });
+  const bodies: string[] = [];
+  for (const [signature, name] of [
+    ["a", "ann"],
+    ["b", "ann"],
+    ["c", "bob"],
+  ] as const)
+    bodies.push((await call(signed(signature, by(name)))).body);
+  const rest = { identity: { userArn: "arn:aws:iam::1:user/cat" } };
+  bodies.push((await call(signed("d", rest))).body, (await call(signed("e", rest))).body);
+  expect(bodies).toEqual(["1", "1", "2", "3", "3"]);
+});
+
 test("does not store a response that is too large, so a repeat runs again, with a signal of its own", async () => {
   let runs = 0;
   const large = adopted(
@@ -593,6 +618,24 @@ test("does not store a response that is too large, so a repeat runs again, with 
     body: String(keelson.signal?.aborted),
   }));
   expect((await timed(event(), context)).body).toBe("false");
+});
+
+test("refuses a response that leaves no room for the headers before it counts as done", async () => {
+  let runs = 0;
+  const call = adopted(
+    async () => {
+      runs += 1;
+      const headers = { "content-type": "text/plain" };
+      return { statusCode: 200, headers, body: "x".repeat(6_291_456 - 100) };
+    },
+    { use: [writeOnce()] },
+  );
+  const headers = { authorization: `Bearer ${await tokenOf("full")}`, "idempotency-key": "k1" };
+  for (const _attempt of [1, 2])
+    expect(JSON.parse((await call(event({ headers }))).body)).toMatchObject({
+      error: "response_too_large",
+    });
+  expect(runs).toBe(2);
 });
 
 test("runs a failed call again, even one failed by its status; repeats a binary response byte for byte", async () => {

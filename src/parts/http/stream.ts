@@ -24,10 +24,10 @@ export async function begun(
 }
 
 /** Returns a read chunk in bytes, `undefined` at the end. An error of `bytesOf` cancels the reader. */
-export async function bytesIn(
-  reader: ReadableStreamDefaultReader<unknown>,
+export async function bytesIn<Chunk>(
+  reader: ReadableStreamDefaultReader<Chunk>,
   reading: ReturnType<typeof reader.read>,
-  bytesOf: (chunk: unknown) => Uint8Array,
+  bytesOf: (chunk: Chunk) => Uint8Array,
 ): Promise<Uint8Array | undefined> {
   const { done, value } = await reading;
   if (done) return undefined;
