@@ -66,7 +66,7 @@ declare abstract class ReadMembers {
 }
 
 declare abstract class DeliveryMember {
-  /** Messages to the outside. See `docs/deliveries.md`. */
+  /** Messages to the outside. Throws in a query. See `docs/deliveries.md`. */
   abstract get delivery(): DeliveryAccessor;
 }
 
