@@ -9,6 +9,7 @@ import {
   ownedNames,
 } from "../../aws/stores/claim-store.ts";
 import { systemClock } from "../../base/process/clock.ts";
+import { lazy } from "../../base/process/lazy.ts";
 import { eventFunctionName } from "../../base/process/platform.ts";
 import type { Database } from "../../base/types/database.ts";
 import { defined } from "../../base/types/defined.ts";
@@ -27,15 +28,11 @@ export type FunctionClaims = ReturnType<typeof createFunctionClaims>;
 
 export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: () => number) {
   const { sortKeyAttr, staticPkValue } = options;
-  let opening: ReturnType<typeof openStore> | undefined;
+  const { open } = lazy(() => openStore(options, retentionMs));
 
   const claimKey = (idempotencyKey: string): ClaimKey => {
     const partition = staticPkValue ?? `idempotency#${eventFunctionName(process.env) ?? ""}`;
     return { partition: sortKeyAttr === undefined ? "" : partition, sort: idempotencyKey };
-  };
-  const open = () => {
-    opening ??= openStore(options, retentionMs);
-    return opening;
   };
 
   /** Returns the record, if any, that refuses the invocation after `waitMs`. */

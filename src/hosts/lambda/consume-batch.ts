@@ -15,6 +15,8 @@ export async function consumeBatch(
   event: SQSEvent,
   time: TimeLeft,
 ): Promise<SQSBatchResponse> {
+  if (!Array.isArray(event?.Records) || !event.Records.every(isOfSqs))
+    throw new TypeError("lambdaQueue: the event is not of SQS; check the function's trigger");
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
   const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
   const handle = async (queue: MessageQueue, record: SQSRecord) => {
@@ -46,6 +48,10 @@ export async function consumeBatch(
     }),
   );
   return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
+}
+
+function isOfSqs(record: Partial<SQSRecord> | null): boolean {
+  return typeof record?.eventSourceARN === "string";
 }
 
 /** Extra invisibility of messages after a retried one in their group, in milliseconds. */

@@ -184,6 +184,20 @@ function handedBack(records: Parameters<LambdaQueueHandler>[0]["Records"]) {
   return seen;
 }
 
+test("an event of another source fails the invocation, and names the fix", async () => {
+  const others = [
+    undefined,
+    {},
+    { Records: "many" },
+    { Records: [{ s3: {} }] },
+    { Records: [null] },
+  ];
+  for (const other of others)
+    await expect(queue(other as never, {} as never)).rejects.toThrow(
+      "check the function's trigger",
+    );
+});
+
 describe("a batch of events", () => {
   test("runs each event once, and acknowledges duplicates in the same batch and in later ones", async () => {
     const records = await received("events", [event("a", "dup"), event("a", "dup"), event("b")]);
