@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { ValidationError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
-import { newRingKey } from "../../base/secrets/key-ring.ts";
+import { newRingKey, parseKeyRing } from "../../base/secrets/key-ring.ts";
 import { createSecrets } from "../../base/secrets/secrets.ts";
 import type { Database } from "../../base/types/database.ts";
 import { type Caller, startTestApp, type TestApp } from "../../tools/testing/index.ts";
@@ -547,6 +547,22 @@ function stingy(sortKeyed: readonly string[]) {
   const ctx = { user: ann, db: { send } as unknown as Database }; // safe: a page sends nothing else
   return { ctx, inputs };
 }
+
+test("a page has a cursor while SSM fails, because a cursor is not stored", async () => {
+  const ring = parseKeyRing(JSON.stringify({ active: "k1", keys: { k1: newRingKey() } }));
+  const load = vi.fn(() => Promise.reject(new Error("SSM is down")));
+  const clock = { now: () => 10_000 };
+  const secrets = createSecrets({ load, clock });
+  secrets.begin(ring, 0);
+  const { ctx } = stingy(["a", "b", "c"]);
+  const { cursor } = await readPage({ ...parts, secrets }, ctx, of);
+  expect(cursor).toEqual(expect.any(String));
+  expect(load).not.toHaveBeenCalled();
+  clock.now = () => 300_000;
+  const late = await readPage({ ...parts, secrets }, stingy(["a", "b", "c"]).ctx, of);
+  expect(late.cursor).toEqual(expect.any(String));
+  expect(load).toHaveBeenCalledOnce();
+});
 
 describe("DynamoDB", () => {
   test("is asked again until the page is full, for what it lacks", async () => {

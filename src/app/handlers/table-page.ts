@@ -186,7 +186,7 @@ function createCursors(secrets: CursorSecrets, place: readonly string[]): Cursor
     write: async (position) => {
       const text = JSON.stringify(position);
       if (!secrets.mayHaveRing()) return encoded([proofOf(text), text]);
-      const { key, data } = await secrets.seal(text, place);
+      const { key, data } = await secrets.sealPassing(text, place);
       return encoded([key, Buffer.from(data).toString("base64url"), "sealed"]);
     },
     read: async (cursor) => {

@@ -28,7 +28,7 @@ interface Encrypted {
 /** Encrypts cursors with the key ring. */
 export interface CursorSecrets {
   mayHaveRing(): boolean;
-  seal(text: string, place: readonly string[]): Promise<Encrypted>;
+  sealPassing(text: string, place: readonly string[]): Promise<Encrypted>;
   prepare(key: string): Promise<void> | undefined;
   open(
     sealed: Encrypted & { readonly sealed: number },

@@ -6,6 +6,7 @@ import { createSecrets } from "./secrets.ts";
 const place = ["table", "partition", "key"];
 const keys = { k1: newRingKey(), k2: newRingKey() };
 const k1 = parseKeyRing(JSON.stringify({ active: "k1", keys: { k1: keys.k1 } }));
+const minute = 60_000;
 const both = parseKeyRing(JSON.stringify({ active: "k2", keys }));
 
 /** Secrets over a ring that is read as `stored` says at that moment. */
@@ -120,12 +121,26 @@ test("seals with a ring that is at most ten seconds old, for any clock", async (
   expect(seen.reads).toBe(2);
 });
 
+test("seals text that is not stored with a ring that is at most five minutes old, or an older one that cannot be read", async () => {
+  const { secrets, seen, stored } = over(k1, { ring: both });
+  seen.nowMs += 5 * minute - 1;
+  expect((await secrets.sealPassing("next", place)).key).toBe("k1");
+  seen.nowMs += 1;
+  const sealed = await secrets.sealPassing("next", place);
+  expect(sealed.key).toBe("k2");
+  expect(secrets.open(sealed, place)).toEqual({ text: "next" });
+  expect(seen.reads).toBe(1);
+  delete stored.ring;
+  seen.nowMs += 5 * minute;
+  expect((await secrets.sealPassing("next", place)).key).toBe("k2");
+  expect(seen.reads).toBe(2);
+});
+
 test("without a ring, seals and opens nothing", async () => {
   const { secrets } = over(undefined);
-  await expect(secrets.seal("hunter2", place)).rejects.toMatchObject({
-    status: 501,
-    code: "no_key_ring",
-  });
+  const refused = { status: 501, code: "no_key_ring" };
+  await expect(secrets.seal("hunter2", place)).rejects.toMatchObject(refused);
+  await expect(secrets.sealPassing("hunter2", place)).rejects.toMatchObject(refused);
   const sealed = await over(k1).secrets.seal("hunter2", place);
   expect(secrets.prepare("k1")).toBeUndefined();
   expect(secrets.open(sealed, place)).toEqual({ locked: "there is no key ring" });
@@ -140,8 +155,6 @@ test("never reads a ring again that cannot change", async () => {
   await secrets.refresh();
   expect(secrets.prepare("k2")).toBeUndefined();
 });
-
-const minute = 60_000;
 
 test("for messages, a ring may be five minutes old before one of the callers reads it again", async () => {
   const { secrets, seen } = over(k1, { ring: both });

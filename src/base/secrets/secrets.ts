@@ -18,6 +18,12 @@ export interface Secrets {
   refresh(): Promise<void>;
   /** @throws The errors of {@link Secrets.active}, like `refresh`. */
   seal(text: string, place: Place): Promise<Sealed>;
+  /**
+   * Seals text that is not stored, such as a cursor, with the ring that `recent` returns.
+   *
+   * @throws PipelineError 501 `no_key_ring` without a ring.
+   */
+  sealPassing(text: string, place: Place): Promise<Sealed>;
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
    * Reads the ring again for an unknown key, at most every 10 s, and waits up to 2 s. Never fails:
@@ -49,7 +55,7 @@ interface SecretsOptions {
 const reloadMs = 10_000;
 /** Time before a write repeats a failed read. */
 const retryMs = 1_000;
-/** Maximum age of a ring for messages: operators wait that long before they remove a key. */
+/** Maximum age of a ring for messages and cursors: operators wait as long to remove a key. */
 const recentMs = 300_000;
 const patienceMs = 2_000;
 
@@ -102,6 +108,17 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     return ring;
   };
 
+  const recent = async (name?: string): Promise<RecentRing> => {
+    const isUnknown =
+      name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
+    if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
+      // A read in progress is awaited only for an unknown key.
+      if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown)
+        await withPatience(reload());
+    }
+    return { ring, isStale: failure !== undefined || loading !== undefined };
+  };
+
   return {
     begin: (given, atMs) => {
       take(given, atMs);
@@ -112,10 +129,8 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
       if (load !== undefined) await reload();
       await current();
     },
-    seal: async (text, place) => {
-      const { active, keys } = await current();
-      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
-    },
+    seal: async (text, place) => sealWith(await current(), text, place),
+    sealPassing: async (text, place) => sealWith((await recent()).ring, text, place),
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
       if (secret === undefined) {
@@ -134,18 +149,15 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
       if (loading === undefined && !isOver(endedMs, reloadMs)) return undefined;
       return withPatience(reload());
     },
-    recent: async (name) => {
-      const isUnknown =
-        name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
-      if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
-        // A read in progress is awaited only for an unknown key.
-        if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown)
-          await withPatience(reload());
-      }
-      return { ring, isStale: failure !== undefined || loading !== undefined };
-    },
+    recent,
     mayHaveRing: () => ring !== undefined || load !== undefined,
   };
+}
+
+function sealWith(ring: KeyRing | undefined, text: string, place: Place): Sealed {
+  if (ring === undefined) throw noKeyRing();
+  const { active, keys } = ring;
+  return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
 }
 
 function noKeyRing(): PipelineError {
