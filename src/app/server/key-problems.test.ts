@@ -48,7 +48,7 @@ function problemsOf(build: () => unknown): string[] {
   }
 }
 
-test("a rate limit and a quota may have a key of any feature of the server, a rate limit also a user's", () => {
+test("a rate limit and a quota may have a key of any feature of the server, a rate limit per user also a user's", () => {
   const { perMinute, own } = plans.config;
   const rateLimit = { ...limited, requests: perMinute };
   const features = [plans, notesWith(perMinute as never)];
@@ -58,18 +58,41 @@ test("a rate limit and a quota may have a key of any feature of the server, a ra
 });
 
 test.each([
+  ["tenant", "tenant"],
+  ["address", "ip"],
+  ["server", "all"],
+  ["result of a function", () => "one"],
+] as const)(
+  "a rate limit per %s does not boot with a user's key, because a user could raise the limit of others",
+  (_, per) => {
+    const rateLimit = { ...limited, per, requests: plans.config.own };
+    const notes = defineFeature("notes", (r) => {
+      r.query("note.list", { route: "GET /notes", ...route, rateLimit });
+      r.rateLimit("sms", rateLimit);
+    });
+    const wrong = `limit-key: "plans:config:own" is not a number key of this server that users share`;
+    expect(problemsOf(() => buildServer({ features: [plans, notes], rateLimit })).sort()).toEqual([
+      `notes.note.list ${wrong}`,
+      `notes.sms ${wrong}`,
+      `rateLimit ${wrong}`,
+    ]);
+  },
+);
+
+test.each([
   ["of a feature that the server does not have", plans.config.perMinute, "plans:config:per-minute"],
   ["as its declaration, not its handle", declaration, "a declaration"],
 ])("a rate limit or a quota with a key %s does not boot", (_, requests, named) => {
   const features = [notesWith(requests as never)];
   const rateLimit = { ...limited, requests: requests as never };
-  const wrong = `limit-key: "${named}" is not a number key of this server`;
+  const known = `limit-key: "${named}" is not a number key of this server`;
+  const wrong = `${known} that users share`;
   expect(problemsOf(() => buildServer({ features, rateLimit })).sort()).toEqual([
     `notes ${wrong}`,
     `notes.note.list ${wrong}`,
     `notes.note.show ${wrong}`,
     `notes.sms ${wrong}`,
-    `notes.storage ${wrong}`,
+    `notes.storage ${known}`,
     `rateLimit ${wrong}`,
   ]);
 });

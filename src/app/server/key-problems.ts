@@ -24,12 +24,18 @@ export function keyProblems(registry: Registry, options: ServerOptions): BootPro
     ...registry.features,
     ...registry.handlers.values(),
     ...registry.rateLimits.values(),
-    ...registry.quotas.values(),
   ];
   const rates = named.flatMap(({ name, rateLimit, limit = rateLimit }) =>
-    [limit ?? []]
-      .flat()
-      .map((one) => [name, Object(one).requests ?? one, "limit-key", "number", "any"] as const),
+    [limit ?? []].flat().map((one) => {
+      const { per, requests = one } = Object(one);
+      // A user's own value must not decide about others.
+      const scope = per === "user" ? "any" : "shared";
+      return [name, requests, "limit-key", "number", scope] as const;
+    }),
+  );
+  // The option of a quota refuses a user's key itself.
+  const quotas = [...registry.quotas.values()].map(
+    ({ name, limit }) => [name, limit, "limit-key", "number", "any"] as const,
   );
   const given = [
     ["delivery.webhook.secret", options?.delivery?.webhook?.secret, "secret-key", "text"] as const,
@@ -42,6 +48,7 @@ export function keyProblems(registry: Registry, options: ServerOptions): BootPro
     ...limits,
     ...secrets,
     ...rates,
+    ...quotas,
   ];
   return given.flatMap(([key, handle, rule, type, scope = type === "text" ? "any" : "shared"]) => {
     const { id, definition } = Object(handle);

@@ -24,7 +24,8 @@ export interface RateLimit<Context = never> {
   readonly per: "tenant" | "user" | "ip" | "all" | ((ctx: Context) => string | Promise<string>);
   /**
    * Number of requests per window, from 1 to 999,999,999,999,999, or the key with it, whose value is
-   * rounded down; it may be 0, and a larger one counts as 999,999,999,999,999.
+   * rounded down; it may be 0, and a larger one counts as 999,999,999,999,999. A key that users set
+   * for themselves needs `per: "user"`.
    */
   readonly requests: number | ConfigKeyHandle<number>;
   /** Fixed window, aligned in UTC. */
