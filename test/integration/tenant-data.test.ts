@@ -97,6 +97,17 @@ test("claims, parts of their answers and waiting events name their tenant, if an
   expect(Object.values(await owners("once"))).toEqual(Array.from({ length: 6 }, () => "acme"));
 });
 
+test("the claim of a run without a request, and its steps, name their tenant", async () => {
+  const before = Object.keys(await owners("once"));
+  const options = { reason: "a test", tenantId: "acme", requestId: "r1" };
+  await server.run(options, (ctx) => ctx.step("pack", { ifUnknown: "retry" }, () => "packed"));
+  const rows = Object.entries(await owners("once")).filter(([key]) => !before.includes(key));
+  expect(rows.sort()).toEqual([
+    [expect.stringMatching(/ dedup:r1$/), "acme"],
+    [expect.stringMatching(/^step:/), "acme"],
+  ]);
+});
+
 test("rows of tenants and users, and their history, name their tenant", async () => {
   await app.call("crates.limit.raise", {}, { as: ann });
   expect(await owners("config")).toEqual({

@@ -103,6 +103,7 @@ function keyOf({ tenantId, id }: User, requestId: string): ClaimKey {
   return claimKey(
     ["run", ...[tenantId, id].map((name) => (name === undefined ? "-" : `=${name}`))],
     requestId,
+    tenantId,
   );
 }
 
