@@ -157,6 +157,22 @@ describe("a quota", () => {
     expect((await usage(as)).used).toBe(0);
   });
 
+  test("adds to a correction of the same commit only up to its limit", async () => {
+    const as = newUser();
+    const change = (used: number, more: number) =>
+      ask("/commit", as, async (ctx, { storage }) => {
+        await storage.set(ctx, used);
+        await storage.add(ctx, more);
+      });
+    const details = { quota: "box.storage", used: 9, limit: 10 };
+    expect(await change(9, 5)).toMatchObject({ status: 402, body: { details } });
+    expect((await usage(as)).used).toBe(0);
+    expect((await change(9, 1)).status).toBe(200);
+    expect((await usage(as)).used).toBe(10);
+    expect((await change(40, -5)).status).toBe(200);
+    expect((await usage(as)).used).toBe(35);
+  });
+
   test("does not count changes that a failed handler, a failed commit or an error answer drops", async () => {
     const as = newUser();
     await ask("/do", as, async (ctx, { storage }) => {

@@ -72,10 +72,13 @@ export function merged(changes: readonly QuotaChange[]): readonly QuotaChange[] 
  * | gives back n | usage >= n | less than n | sets 0 if the usage is still the same |
  * | | | n or more: another commit took some | tries again |
  * | sets | none | | |
+ *
+ * @throws the refusal of a change that sets the usage and then takes more than is left.
  */
 export function contested(store: QuotaStore, change: QuotaChange): Contested {
   const { row, set, add, limit, refusal } = change;
   if (set !== undefined) {
+    if (add > 0 && set + add > limit) throw refusal(set);
     const item = store.item(row, { kind: "set", number: Math.max(0, set + add) });
     return fixed(item);
   }
