@@ -233,9 +233,10 @@ describe.each([
       ["acme/a1"],
       ["acme/a2"],
     ]);
-    expect(await pagesOf(appOf(), { partition: "a1", index: "bySort", limit: 1 }, by)).toEqual([
-      ["acme/a1"],
-    ]);
+    const inverted = { partition: "a1", index: "bySort", limit: 1 };
+    expect(await pagesOf(appOf(), inverted, by)).toEqual([["acme/a1"]]);
+    expect(await pagesOf(appOf(), { ...inverted, beginsWith: "li" }, by)).toEqual([["acme/a1"]]);
+    expect(await pagesOf(appOf(), { ...inverted, beginsWith: "other" }, by)).toEqual([[]]);
   });
 
   test("of a table without a sort key are one page with one item", async () => {

@@ -103,8 +103,9 @@ function queryOf(table: TableDeclaration, ctx: TenantOf, options: PageOptions<st
   if (!Number.isInteger(limit) || limit < 1 || limit > mostItems)
     throw new RangeError(`${what}: the limit is ${quoted(limit)}; use 1 to ${mostItems}`);
   const isTenant = table.tenant === true;
-  // A sort key that is the partition key of an index starts with the tenant, too.
-  const isLed = isTenant && table.indexes.some((one) => one.partitionKey === keys.sortKey);
+  // A sort key that is also the partition key of the table or an index starts with the tenant, too.
+  const isLed =
+    isTenant && [table, ...table.indexes].some((one) => one.partitionKey === keys.sortKey);
   const withTenant = (text: string) => tenantValue(table, ctx.user.tenantId, text);
   const prefix = isTenant ? withTenant("") : "";
   const attributes = [keys.sortKey, table.partitionKey, table.sortKey].filter(
