@@ -53,7 +53,7 @@ export function dynamoConfigStore(
       await wait();
       return false;
     },
-    history: former?.history(history) ?? history,
+    history: former?.history(history, rows) ?? history,
   };
 }
 

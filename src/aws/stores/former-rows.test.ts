@@ -253,8 +253,8 @@ test("history continues over the rename, page by page, and an undo reaches behin
   const [old, now] = [context("history", before.store()), context("history", after.store())];
   for (const value of [1, 2, 3]) await setConfig(old, before.handle(was), value as never);
   for (const value of [4, 5]) await setConfig(now, after.handle(is), value as never);
-  // A process of before, which is not replaced yet: that version was never one of the key as it is now.
-  await setConfig(old, before.handle(was), 9 as never);
+  // A process of before, which is not replaced yet: these versions were never those of the key as it is now.
+  for (const value of [9, 9, 9]) await setConfig(old, before.handle(was), value as never);
   const page = async (options: object) => {
     const { items, next } = await configHistory(now, after.handle(is), options);
     return { values: items.map(({ value }) => value), next };
@@ -386,6 +386,38 @@ test("a key that gets its name back is read under the name it had in between, an
   const other = context("back-2", back.store());
   expect(await explainKey(other, back.handle(was))).toMatchObject({ source: "default" });
   expect(await setConfig(other, back.handle(was), 3 as never)).toMatchObject({ value: 3 });
+});
+
+test("history reaches behind the rename of a row that has expired and was deleted", async () => {
+  const now = context("expired", after.store());
+  await setConfig(context("expired", before.store()), before.handle(was), 1 as never);
+  await setConfig(now, after.handle(is), 2 as never);
+  await remove(at("expired", is));
+  const { items } = await configHistory(now, after.handle(is));
+  expect(items.map(({ value }) => value)).toEqual([2, 1]);
+});
+
+test("history of a key that gets its name back has the versions of the name in between, and an undo restores one", async () => {
+  const back = deployment({ [was]: limit(is) });
+  const ctx = context("back-3", back.store());
+  const page = async (options: object = {}) => {
+    const { items, next } = await configHistory(ctx, back.handle(was), options);
+    return { values: items.map(({ value }) => value), next };
+  };
+  await setConfig(context("back-3", before.store()), before.handle(was), 1 as never);
+  await setConfig(context("back-3", after.store()), after.handle(is), 2 as never);
+  expect((await page()).values).toEqual([2, 1]);
+  await setConfig(ctx, back.handle(was), 3 as never);
+
+  expect((await page()).values).toEqual([3, 2, 1]);
+  expect(await page({ limit: 1 })).toEqual({ values: [3], next: 3 });
+  expect(await page({ limit: 1, before: 3 })).toEqual({ values: [2], next: 2 });
+  expect(await page({ limit: 1, before: 2 })).toEqual({ values: [1], next: undefined });
+  expect(await undoConfig(ctx, back.handle(was), { version: 2 })).toMatchObject({
+    value: 2,
+    version: 4,
+  });
+  expect((await page()).values).toEqual([2, 3, 2, 1]);
 });
 
 test("a row written by hand has no version, and is superseded all the same", async () => {

@@ -11,17 +11,28 @@ export type FormerRows = ReturnType<typeof dynamoFormerRows>;
 export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry) {
   return {
     reader: (reader: ConfigRowReader): ConfigRowReader => withFormerRows(reader, registry),
+    /**
+     * Merges the versions under all names. A former name may have versions above that of the row: a
+     * process of before the rename wrote them, and they were never those of the key.
+     */
     history:
-      (history: ConfigStore["history"]): ConfigStore["history"] =>
+      (history: ConfigStore["history"], rows: ConfigRowReader): ConfigStore["history"] =>
       async (address, { before, limit }) => {
-        const entries = [...(await history(address, { before, limit }))];
-        for (const key of registry.configKeys.get(address.key)?.definition.formerly ?? []) {
-          if (entries.length >= limit) break;
-          const earlier = entries.at(-1)?.version ?? before;
-          const range = { before: earlier, limit: limit - entries.length };
-          entries.push(...(await history({ ...address, key }, range)));
-        }
-        return entries;
+        const names = registry.configKeys.get(address.key)?.definition.formerly ?? [];
+        if (names.length === 0) return history(address, { before, limit });
+        const [row] = await withFormerRows(rows, registry).read([address]);
+        const end = (row?.version ?? Number.MAX_SAFE_INTEGER) + 1;
+        const former = { before: Math.min(before ?? end, end), limit };
+        const found = await Promise.all([
+          history(address, { before, limit }),
+          ...names.map((key) => history({ ...address, key }, former)),
+        ]);
+        // Of entries with the same version, the one under the latest name counts.
+        const latestLast = found.flat().reverse();
+        const entries = new Map(latestLast.map((entry) => [entry.version, entry]));
+        return [...entries.values()]
+          .sort((one, other) => other.version - one.version)
+          .slice(0, limit);
       },
     /** Items that a write adds so that readers ignore the rows under former keys afterwards. */
     itemsOf: ({ address, seen }: RowWrite): readonly CommitItem[] => {
