@@ -33,6 +33,15 @@ test("returns rows in the requested order, with undefined for absent ones", asyn
   expect(rows.map((row) => row?.value)).toEqual(["a", undefined, "b"]);
 });
 
+test("requests a key once that is asked for twice, because DynamoDB refuses duplicates", async () => {
+  const store = database((keys) => ({ Responses: { config: keys.map(({ sk }) => item(sk.S)) } }));
+  const addresses = [address("a"), address("b"), address("a")];
+  const rows = await dynamoConfigRows(store.database, "config").read(addresses);
+
+  expect(rows.map((row) => row?.value)).toEqual(["a", "b", "a"]);
+  expect(store.asked).toEqual([2]);
+});
+
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 
 /** A partition whose Query ends a page after `perPage` rows. */

@@ -34,9 +34,12 @@ export function dynamoConfigRows(
           rows.set(identity(item["pk"], item["sk"]), item as unknown as ConfigRow);
         }
       };
-      const calls = callsOf(addresses, options);
+      const names = addresses.map(({ partition, key }) => identity(partition, key));
+      // A tenant that was evicted and is read again in the same turn is asked for twice.
+      const distinct = new Map(addresses.map((address, index) => [names[index], address]));
+      const calls = callsOf([...distinct.values()], options);
       while (calls.length > 0) await Promise.all(calls.splice(0, mostCallsAtOnce).map(send));
-      return addresses.map(({ partition, key }) => rows.get(identity(partition, key)));
+      return names.map((name) => rows.get(name));
     },
   };
 }
