@@ -178,7 +178,7 @@ async function measureApiKeys(app: TestApp, measured: Measured): Promise<void> {
   const created = await send(app, "/api-keys", { body, as: ann });
   const { key } = JSON.parse(created) as { readonly key: string };
   const headers = { "x-api-key": key };
-  await send(app, "/plain", { headers }); // which notes its use for an hour
+  await send(app, "/plain", { headers }); // which notes its use for 30 minutes
   app.clock.advance(60_000);
   await measured("API key check, every 5 s", () => send(app, "/plain", { headers }));
 }

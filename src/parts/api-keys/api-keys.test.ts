@@ -122,18 +122,45 @@ test("unknown secrets take bounded memory: the oldest tenth is read again", asyn
   expect(seen.reads).toBe(10_002);
 });
 
-test("a use is noted once an hour and process, and a lost note stops nobody", async () => {
+test("a use is noted every 30 minutes and process, and a lost note stops nobody", async () => {
   const lost = generateSecret();
   const { keys, seen, at } = stored({ secret }, { secret: lost, id: "key_lost" });
   await keys.verify(secret);
-  at(4_599_999);
+  at(2_799_999);
   await keys.verify(secret);
-  at(4_600_000);
+  at(2_800_000);
   await keys.verify(secret);
-  expect(seen.uses).toEqual(["key_1 1000000 -2600000", "key_1 4600000 1000000"]);
+  expect(seen.uses).toEqual(["key_1 1000000 -800000", "key_1 2800000 1000000"]);
   expect(await keys.verify(lost)).toMatchObject({ id: "key_lost" });
   expect(seen.lost).toEqual([new Error("throttled")]);
 });
+
+test.each([30, 29])(
+  "the noted use is at most an hour old, even if another process noted it %i minutes before",
+  async (before) => {
+    const minute = 60_000;
+    const owner: SecretOwner = { id: "key_1", tenantId: "acme", roles: [], endsMs: undefined };
+    let [nowMs, notedMs] = [0, -Infinity];
+    const store = {
+      find: async () => owner,
+      noteUse: async (_key: unknown, atMs: number, beforeMs: number) => {
+        if (notedMs <= beforeMs) notedMs = atMs;
+      },
+    };
+    const processOf = () =>
+      createApiKeys({
+        store: async () => store as never, // safe: the rest of the store is not called
+        clock: { now: () => nowMs },
+        onLostUse: (error) => expect.unreachable(String(error)),
+      });
+    const [one, other] = [processOf(), processOf()];
+    await one.verify(secret);
+    for (nowMs = before * minute; nowMs <= 120 * minute; nowMs += minute) {
+      await other.verify(secret);
+      expect(nowMs - notedMs).toBeLessThanOrEqual(60 * minute);
+    }
+  },
+);
 
 test("a failed read is not remembered", async () => {
   const { keys, seen, hold, put } = stored();

@@ -15,7 +15,8 @@ interface ApiKeysOptions {
 /** Age at which a known secret is read again, so that a revocation elsewhere applies in time. */
 const knownMs = 5_000;
 const unknownMs = 60_000;
-const useMs = 3_600_000;
+/** Half of the hour that `lastUsedAt` may be late: another process's note may be as old as ours. */
+const useMs = 1_800_000;
 const [maxKnown, maxUnknown] = [2_000, 10_000];
 
 /**
