@@ -115,6 +115,15 @@ test("takes an expired claim away under an ID of its own", async () => {
   expect(calls[1]).toEqual(["take", expect.stringMatching(/^[\da-f-]{36}$/), undefined]);
 });
 
+test("the claim of a run that it takes away still names its tenant, so that an erasure finds it", async () => {
+  const { parts } = start({ row: rowOf("a"), records: { a: live("a", expired) } });
+  const taken: unknown[] = [];
+  const take: SlotParts["claims"]["take"] = async (key) => void taken.push(key);
+  const claims = { ...parts.claims, take };
+  await takeSlot({ ...parts, claims }, place, 1, holderOf("me"));
+  expect(taken).toEqual([{ partition: "p", sort: "dedup:a", tenantId: "acme" }]);
+});
+
 test("leaves the generation of an expired claim to the next run", async () => {
   const claim = live("a", { ...expired, generation: "g" });
   const { take, calls } = start({ row: rowOf("a"), records: { a: claim } });

@@ -45,7 +45,7 @@ export async function takeSlot(
     const holders = row ?? [];
     // An earlier call added it, but its response was lost.
     if (holders.some(({ owner }) => owner === holder.owner)) return true;
-    const ended = holders.length < most ? [] : await endedOf(parts, holders);
+    const ended = holders.length < most ? [] : await endedOf(parts, place, holders);
     if (ended.length > 0) await store.remove(place, ended);
     if (holders.length - ended.length >= most) return false;
     const expiresAt = expiry(clock.now(), longestMessageMs);
@@ -54,9 +54,16 @@ export async function takeSlot(
   return false;
 }
 
-async function endedOf(parts: SlotParts, holders: readonly SlotHolder[]): Promise<string[]> {
+async function endedOf(
+  parts: SlotParts,
+  { tenantId }: SlotPlace,
+  holders: readonly SlotHolder[],
+): Promise<string[]> {
   const checked = sampleOf(holders, parts.random ?? Math.random);
-  const found = await Promise.all(checked.map((holder) => hasEnded(parts, holder)));
+  // The tenant stays in the claim's row, so that the row is exported and erased with it.
+  const found = await Promise.all(
+    checked.map(({ key, owner }) => hasEnded(parts, { ...key, tenantId }, owner)),
+  );
   return checked.filter((_, index) => found[index]).map(({ owner }) => owner);
 }
 
@@ -66,7 +73,7 @@ function sampleOf(holders: readonly SlotHolder[], random: () => number): readonl
   return [...holders, ...holders].slice(start, start + maxChecked);
 }
 
-async function hasEnded(parts: SlotParts, { key, owner }: SlotHolder): Promise<boolean> {
+async function hasEnded(parts: SlotParts, key: ClaimKey, owner: string): Promise<boolean> {
   const { claims, clock } = parts;
   const record = await claims.read(key);
   if (record?.status !== "INPROGRESS" || record.owner !== owner) return true;
