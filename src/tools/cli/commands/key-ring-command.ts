@@ -55,7 +55,8 @@ ${listed({
 })}
 
 activate and rotate wait up to 15 s until running servers know the last change; remove has to
-come at least five minutes after it. Run one action at a time: SSM does not lock parameters.
+come at least five minutes after it, and after the encrypted responses and step results of
+writes have expired. Run one action at a time: SSM does not lock parameters.
 
 ${options(flags)}
 
