@@ -6,6 +6,8 @@ export interface ActiveVersion {
   readonly revision: string;
   /** A tenant's own version is valid while the version of all tenants has this revision. */
   readonly over?: string | undefined;
+  /** It is also valid over this earlier revision, because the switch to `over` may fail. */
+  readonly overBefore?: string | undefined;
 }
 
 export interface TenantVersions {

@@ -11,7 +11,7 @@ import {
 import { timeText } from "../../parts/messages/outbox-store.ts";
 import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { ProjectionStore, TenantVersions } from "./projection-store.ts";
-import { effectiveVersion } from "./projections.ts";
+import { effectiveVersion, ownVersion } from "./projections.ts";
 
 /** Allowance for clock skew between processes, in milliseconds. */
 const marginMs = 60_000;
@@ -80,13 +80,16 @@ export async function switchTo(
     return switchTo(switching, undefined, before);
   const revision = randomUUID();
   if (tenantId === undefined && before.all !== undefined) {
-    // These pins name the new revision, so they take effect with the switch: no reader sees an
-    // incomplete version.
+    // These pins name both revisions: no reader sees an incomplete version, whether the switch
+    // succeeds or fails. Releases that do not know `overBefore` read them after the switch.
+    const overBefore = before.all.revision;
     for (const tenant of lost) {
-      const { own } = await store.active(name, tenant);
-      const kept = own?.over === before.all.revision ? own : before.all;
-      const next = { version: kept.version, revision: randomUUID(), over: revision };
-      if (!(await store.activate(name, tenant, next, own))) throw switchedMeanwhile(name);
+      const found = await store.active(name, tenant);
+      // Pins of another rebuild, which has switched, stay: the switch below fails.
+      if (found.all?.revision !== overBefore) break;
+      const kept = ownVersion(found) ?? found.all;
+      const pin = { version: kept.version, revision: randomUUID(), over: revision, overBefore };
+      if (!(await store.activate(name, tenant, pin, found.own))) throw switchedMeanwhile(name);
     }
   }
   const over = tenantId === undefined ? {} : { over: before.all?.revision };

@@ -73,8 +73,14 @@ export function createProjections({
   };
 }
 
-export function effectiveVersion({ all, own }: TenantVersions): ActiveVersion | undefined {
-  return own !== undefined && own.over === all?.revision ? own : all;
+export function effectiveVersion(versions: TenantVersions): ActiveVersion | undefined {
+  return ownVersion(versions) ?? versions.all;
+}
+
+/** Returns a tenant's own version if it is valid. */
+export function ownVersion({ all, own }: TenantVersions): ActiveVersion | undefined {
+  const { over, overBefore = over } = own ?? {};
+  return over === all?.revision || overBefore === all?.revision ? own : undefined;
 }
 
 export interface Projecting {

@@ -7,6 +7,7 @@ import {
 } from "../../../test/fixtures/counted.ts";
 import { AccessDeniedError } from "../../base/errors/errors.ts";
 import type { ProjectionContext } from "../handlers/message-handlers.ts";
+import { effectiveVersion } from "../projections/projections.ts";
 import { type Rebuilt, rebuild, type UncountedEvent } from "./rebuild.ts";
 
 const one = { version: 1, revision: "one" };
@@ -112,6 +113,56 @@ describe("a rebuild that cannot count an event", () => {
     shelf.keep("evil", 601);
     expect(await rebuildTelling(shelf)).toMatchObject({ replayed: 1, hasSwitched: false });
     expect(versionsOf(shelf)).toEqual({ all: 2, fixed: 2, evil: 1 });
+  });
+
+  test("keeps its tenant's own version, also if a call fails before the switch", async () => {
+    const shelf = failing();
+    shelf.active.set("all", one);
+    shelf.active.set("evil", { version: 7, revision: "own", over: "one" });
+    shelf.keep("a", 1);
+    shelf.keep("evil", 601);
+    const { active, activate } = shelf.store;
+    const readVersion = async (tenant: string) =>
+      effectiveVersion(await active(countedName, tenant))?.version;
+    const stays = async (...given: Parameters<typeof activate>) => {
+      if (given[1] === undefined) throw new Error("no answer");
+      return activate(...given);
+    };
+    Object.assign(shelf.store, { activate: stays });
+    for (const _call of ["first", "second"]) {
+      await expect(rebuildTelling(shelf)).rejects.toThrow("no answer");
+      expect([await readVersion("a"), await readVersion("evil")]).toEqual([1, 7]);
+    }
+    Object.assign(shelf.store, { activate });
+    expect(await rebuildTelling(shelf)).toMatchObject({ hasSwitched: true, lost: ["evil"] });
+    expect([await readVersion("a"), await readVersion("evil")]).toEqual([2, 7]);
+  });
+
+  test.each([
+    [2, { hasSwitched: false, lost: ["evil"] }],
+    [
+      3,
+      `the projection ${countedName} was switched to version 3 in the meantime; rebuild it again`,
+    ],
+  ])("keeps the versions if another process switches to version %i", async (version, expected) => {
+    const all = { version, revision: "other" };
+    const own = { version: 7, revision: "own", over: all.revision, overBefore: one.revision };
+    const shelf = startCounted((_ctx, { payload: { n } }) => {
+      shelf.active.set("all", all).set("evil", own);
+      if (n >= 600) throw disliked;
+      return [];
+    });
+    shelf.active.set("all", one);
+    shelf.keep("a", 1);
+    shelf.keep("evil", 601);
+    const ended = await rebuildTelling(shelf).catch(({ message }: Error) => message);
+    expect(ended).toEqual(
+      typeof expected === "string" ? expected : expect.objectContaining(expected),
+    );
+    expect([...shelf.active]).toEqual([
+      ["all", all],
+      ["evil", own],
+    ]);
   });
 
   test("remembers its tenant when it resumes", async () => {

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import type { Database } from "../../base/types/database.ts";
+import { unmarshall } from "../clients/dynamodb-sdk.ts";
+import type { Item } from "./claim-item.ts";
 import { dynamoProjections } from "./projection-store.ts";
 
 test("a failed switch does not count as one that another process has made", async () => {
@@ -17,6 +19,23 @@ test("a failed switch does not count as one that another process has made", asyn
   );
   const lost = Object.assign(new Error(), { name: "ConditionalCheckFailedException" });
   expect(await failing(lost).activate("files.usage", undefined, next, undefined)).toBe(false);
+});
+
+test("an active version is read as it was written", async () => {
+  const rows: Record<string, unknown>[] = [];
+  // The store sends only `Put` and `Get` here.
+  const send = async ({ input }: { input: { Item?: Item; Key?: { pk: string } } }) => {
+    if (input.Item !== undefined) rows.push(unmarshall(input.Item));
+    return { Item: rows.find(({ pk }) => pk === input.Key?.pk) };
+  };
+  // Safe: see above.
+  const store = dynamoProjections({ send } as unknown as Database, "kept", { now: () => 0 });
+  const all = { version: 2, revision: "two" };
+  const own = { version: 1, revision: "own", over: "two", overBefore: "one" };
+  await store.activate("files.usage", undefined, all, undefined);
+  await store.activate("files.usage", "acme", own, undefined);
+  expect(await store.active("files.usage", "acme")).toEqual({ all, own });
+  expect(await store.active("files.usage", "other")).toEqual({ all });
 });
 
 test("a mark lives 14 days longer than its event, as long as a redriven dead letter", () => {

@@ -30,9 +30,13 @@ export function dynamoProjections(
     const item = await table.get({ pk: partitionOf(name, tenantId), sk: activeSort });
     if (item === undefined) return undefined;
     const { version } = numbersIn(item, "version");
-    const { revision, over } = item;
-    const more = over === undefined ? {} : { over: String(over) };
-    return { version, revision: String(revision), ...more };
+    const { revision, over, overBefore } = item;
+    return defined({
+      version,
+      revision: String(revision),
+      over: over === undefined ? undefined : String(over),
+      overBefore: overBefore === undefined ? undefined : String(overBefore),
+    });
   };
   return {
     active: async (name, tenantId) => {
@@ -42,10 +46,10 @@ export function dynamoProjections(
       ]);
       return defined({ all, own });
     },
-    activate: (name, tenantId, { version, revision, over }, before) => {
+    activate: (name, tenantId, { version, revision, over, overBefore }, before) => {
       const key = { pk: partitionOf(name, tenantId), sk: activeSort };
       return table.put(
-        marshalled({ ...key, tenantId, version, revision, over }),
+        marshalled({ ...key, tenantId, version, revision, over, overBefore }),
         before === undefined
           ? { ConditionExpression: "attribute_not_exists(pk)" }
           : {
