@@ -42,11 +42,23 @@ describe("a rebuild", () => {
     expect(shelf.positions.size).toBe(0);
   });
 
-  test("marks each event for as long as it is kept", async () => {
+  test.each<[string, number | undefined, number]>([
+    ["as long as its declaration says, at least", keptDays - 1, keptDays],
+    ["as long as it is kept", 90, 90],
+    ["forever, if it is kept forever", undefined, Number.POSITIVE_INFINITY],
+  ])("marks an event for %s", async (_, leftDays, days) => {
     const shelf = startCounted();
-    shelf.keep("a", 1);
+    const nowSeconds = shelf.world.nowMs / 1_000;
+    shelf.keep("a", 1, leftDays === undefined ? {} : { keptUntil: nowSeconds + leftDays * 86_400 });
     await rebuildOf(shelf);
-    expect([...shelf.marks.keys()]).toEqual([{ days: keptDays }]);
+    expect([...shelf.marks.keys()]).toEqual([{ days }]);
+  });
+
+  test("marks an event for whole days, at least as long as it is kept", async () => {
+    const shelf = startCounted();
+    shelf.keep("a", 1, { keptUntil: shelf.world.nowMs / 1_000 + 90 * 86_400 + 1 });
+    await rebuildOf(shelf);
+    expect([...shelf.marks.keys()]).toEqual([{ days: 91 }]);
   });
 
   test("counts no event again that was delivered before", async () => {

@@ -195,13 +195,17 @@ async function replay(
   runtime: Runtime,
   projection: ProjectionDeclaration,
   type: string,
-  { text }: KeptRow,
+  { text, expiresAt }: KeptRow,
 ): Promise<void> {
   const adapters = await runtime.adapters.open();
   // The cast is safe: boot rejects a projection of events that are not declared or not kept.
-  const { schema, keptDays } = runtime.server.registry.events.get(type) as EventDeclaration & {
+  const { schema, keptDays: declaredDays } = runtime.server.registry.events.get(
+    type,
+  ) as EventDeclaration & {
     readonly keptDays: number;
   };
+  // The event may have been published when its declaration had a longer retention.
+  const keptDays = Math.max(declaredDays, daysUntil(expiresAt, runtime.clock.now()));
   const { event: read, trace: parent } = openEnvelope(objectOf(text, "the kept event"));
   const { eventId, tenantId, userId, origRequestId, causedBy } = read;
   const refuse = (problems: string) =>
@@ -219,4 +223,11 @@ async function replay(
   await runInMessageScope(runtime, facts, (scope) =>
     projectAlone(scope, adapters, { projection, version: projection.version, event, keptDays }),
   );
+}
+
+const dayMs = 86_400_000;
+
+/** @param expiresAt - in epoch seconds; `undefined` for an event that is kept forever. */
+function daysUntil(expiresAt: number | undefined, nowMs: number): number {
+  return expiresAt === undefined ? Infinity : Math.ceil((expiresAt * 1_000 - nowMs) / dayMs);
 }
