@@ -6,6 +6,7 @@ import {
   type QueueMessage,
 } from "../../parts/messages/message-queue.ts";
 import { untriedText } from "../../parts/messages/waited.ts";
+import { leaseMs } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type EventOutcome, waitingOf } from "./event-outcome.ts";
@@ -52,10 +53,11 @@ export async function endMessage(
     // The message is redelivered, and then skipped.
     return hasLeft ? { kind: "done" } : handBack(runtime, queue, message, backoffMs[0]);
   }
-  const waiting = await waitOf(queue, outcome, facts);
+  const waiting = await waitOf(queue, message, outcome, facts);
   if (waiting !== undefined) {
     const { sendAgain } = await import("./send-again.ts");
-    const received = { message, read, line, consumed: outcome.consumed };
+    const isRunning = waiting.mustWait !== true;
+    const received = { message, read, line, consumed: outcome.consumed, isRunning };
     const afterMs = await sendAgain(runtime, adapters, queue, received, waiting.afterMs);
     return afterMs === undefined ? { kind: "done" } : handBack(runtime, queue, message, afterMs);
   }
@@ -66,12 +68,30 @@ export async function endMessage(
   return failed;
 }
 
-/** Returns the outcome that makes a message wait. Failures that may be retried come first. */
-async function waitOf(queue: MessageQueue, outcome: EventOutcome, { receives }: MessageFacts) {
+/**
+ * Returns the outcome for which a message is sent again. Either it waits for a limit, and no failure
+ * may be retried. Or another process has been running it for so long that SQS would move it to the
+ * dead-letter queue at its next receive.
+ */
+async function waitOf(
+  queue: MessageQueue,
+  message: QueueMessage,
+  outcome: EventOutcome,
+  { receives }: MessageFacts,
+) {
   const waiting = waitingOf(outcome);
-  if (waiting === undefined || outcome.kind === "handed-back") return waiting;
-  return (await isLast(queue, receives).catch(() => false)) ? waiting : undefined;
+  const isOver = (count: number) => isLast(queue, count).catch(() => false);
+  if (outcome.kind !== "handed-back")
+    return waiting !== undefined && (await isOver(receives)) ? waiting : undefined;
+  if (waiting !== undefined || queue.isOrdered || outcome.afterMs < leastAliveMs) return waiting;
+  return (await isOver(message.receives)) ? outcome : undefined;
 }
+
+/**
+ * Least time left of a lease that its run has renewed since the message was last received. A run
+ * with less may have crashed: only SQS's count of receives stops a message that crashes processes.
+ */
+const leastAliveMs = leaseMs / 2;
 
 async function isLast(queue: MessageQueue, receives: number): Promise<boolean> {
   const most = await queue.maxReceives();

@@ -160,16 +160,64 @@ describe("a message whose work succeeds", () => {
   });
 });
 
-test("a message whose duplicate is running comes back when that run's lease has ended", async () => {
-  const { runtime, adapters, occupy, linesOf } = start(() => expect.unreachable());
-  occupy(eventKey);
-  const { queue, asked } = queueOf();
-  // Not even the last receive moves it away, because nothing has failed.
-  const message = messageOf(event, { receives: 5 });
-  const outcome = await processMessage(runtime, adapters, queue, message);
-  expect(outcome).toEqual({ kind: "later", afterMs: leaseMs + skewMs });
-  expect(asked).toEqual([["changeVisibility", "receipt-1", leaseMs + skewMs]]);
-  expect(linesOf("queue.retry")).toEqual([]);
+describe("a message whose duplicate is running", () => {
+  /** Processes a message whose claim another process has. */
+  async function duplicate(
+    more: Partial<QueueMessage>,
+    of: Partial<MessageQueue> = {},
+    { body = {}, sinceMs = 0 } = {},
+  ) {
+    const { runtime, adapters, occupy, linesOf, world } = start(() => expect.unreachable());
+    occupy(eventKey);
+    world.nowMs += sinceMs;
+    const { queue, asked } = queueOf({
+      sendLater: async (...given) => void asked.push(["sendLater", ...given]),
+      ...of,
+    });
+    const message = messageOf({ ...event, ...body }, more);
+    const outcome = await processMessage(runtime, adapters, queue, message);
+    expect(linesOf("queue.retry")).toEqual([]);
+    return { outcome, asked };
+  }
+  const afterMs = leaseMs + skewMs;
+  const comesBack = (inMs = afterMs) => ({
+    outcome: { kind: "later", afterMs: inMs },
+    asked: [["changeVisibility", "receipt-1", inMs]],
+  });
+
+  test("comes back when that run's lease has ended", async () => {
+    expect(await duplicate({ receives: 4 })).toEqual(comesBack());
+  });
+
+  // SQS counts these receives and would move the message away, although nothing has failed.
+  test.each([5, 6])(
+    "is sent again at receive %i of at most 5, without further attempts",
+    async (receives) => {
+      const waited = { times: 0, attempts: 2, failed: ["processed.other"], reason: "no ink" };
+      const { outcome, asked } = await duplicate(
+        { receives, group: "acme" },
+        {},
+        { body: { waited } },
+      );
+      expect(outcome).toEqual({ kind: "done" });
+      expect(asked).toEqual([["sendLater", expect.any(String), "acme", afterMs]]);
+      const { waited: sentAgain, ...content } = JSON.parse(String(asked[0]?.[1]));
+      expect([content, sentAgain]).toEqual([event, { ...waited, times: 1 }]);
+    },
+  );
+
+  test("comes back at each receive if that run may have crashed, and so may the next", async () => {
+    const late = { sinceMs: leaseMs / 2 + skewMs + 1 };
+    expect(await duplicate({ receives: 5 }, {}, late)).toEqual(comesBack(afterMs - late.sinceMs));
+  });
+
+  test.each<[string, Partial<MessageQueue>]>([
+    ["keeps the order", { isOrdered: true }],
+    ["has no dead-letter queue", { maxReceives: async () => undefined }],
+    ["does not tell its limit", { maxReceives: () => Promise.reject(new Error("no access")) }],
+  ])("comes back at each receive if its queue %s", async (_, of) => {
+    expect(await duplicate({ receives: 50 }, of)).toEqual(comesBack());
+  });
 });
 
 describe("a message that fails", () => {

@@ -22,11 +22,14 @@ interface Received {
   readonly line?: Pick<GroupLine, "wait"> | undefined;
   /** Of an event: its consumers that have run. Those that failed have no attempts left. */
   readonly consumed?: readonly Consumed[] | undefined;
+  /** Whether another process is running it, so that its receives were not attempts. */
+  readonly isRunning?: boolean | undefined;
 }
 
 /**
- * Sends a message that has to wait as a new one, since SQS counts each receive as an attempt. The
- * caller then acknowledges the received one: if its process ends before, both run under one claim.
+ * Sends a message that has to wait, or that another process is running, as a new one, since SQS
+ * counts each receive as an attempt. The caller then acknowledges the received one: if its process
+ * ends before, both run under one claim.
  * Messages of an ordered queue, which has no delays, wait in the outbox, jobs with an `order` in the
  * line of their group.
  *
@@ -41,7 +44,7 @@ export async function sendAgain(
   { clock, log, server }: Pick<Runtime, "clock" | "log" | "server">,
   { claims, outbox }: Pick<Adapters, "claims" | "outbox">,
   queue: Pick<MessageQueue, "name" | "isOrdered" | "sendLater" | "maxReceives">,
-  { message, read, line, consumed = [] }: Received,
+  { message, read, line, consumed = [], isRunning = false }: Received,
   leastMs: number,
 ): Promise<number | undefined> {
   const { id: messageId, body, group, receives, sentMs } = message;
@@ -54,12 +57,12 @@ export async function sendAgain(
   const declared = job && server.registry.jobs.get(job.name);
   const keepsPlace = declared?.order !== undefined && line === undefined;
   const failures = await failuresOf(queue, consumed);
-  const finished = consumed.length > 0 ? finishedOf(before, consumed, failures) : {};
-  // A receive in which it kept its place is not an attempt. When a consumer has succeeded or failed
-  // for the last time, the others have all their attempts again: those so far may be its own.
+  const finished = job === undefined ? finishedOf(before, consumed, failures) : {};
+  // A receive in which it kept its place is not an attempt either. When a consumer has succeeded or
+  // failed for the last time, the others have all attempts again: those so far may be its own.
   const hasEnded =
     (failures ?? []).length > 0 || consumed.some(({ outcome }) => outcome.kind === "processed");
-  const tried = hasEnded ? 0 : attempts + (keepsPlace ? 0 : receives - 1);
+  const tried = hasEnded ? 0 : attempts + (keepsPlace || isRunning ? 0 : receives - 1);
   const textAt = (place?: Place) => {
     const counts = { times: times + 1, attempts: tried, sinceMs, ...place };
     const text = waitingText(body, { ...counts, ...finished });
