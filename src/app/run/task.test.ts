@@ -217,6 +217,21 @@ describe("the claim of a task", () => {
     expect(lone.record(key)?.expiresAt).toBe(Math.ceil((lone.world.nowMs + hours * hour) / 1000));
   });
 
+  test.each<[string, number, number]>([
+    ["a day", 20, 24],
+    ["as long as the message may come back, if that is longer", 40, 40],
+  ])("under a key that other work may reuse lasts for %s", async (_, redeliveryHours, hours) => {
+    const lone = start();
+    const hour = 3_600_000;
+    const more = { hasReusableKey: true, redeliveryMs: redeliveryHours * hour };
+    const kinds: string[] = [];
+    for (const laterMs of [0, hours * hour - 1_000, 2_000]) {
+      lone.world.nowMs += laterMs;
+      kinds.push((await consume(lone, () => undefined, more)).kind);
+    }
+    expect(kinds).toEqual(["processed", "skipped", "processed"]);
+  });
+
   test("is leased for no longer than the process lives", async () => {
     const lone = start();
     const deadlineMs = lone.world.nowMs + 4_000;

@@ -59,7 +59,7 @@ export async function consumeOnce(
     key: claimKey(...task.claimed),
     hasReusableKey: task.hasReusableKey,
     deadlineMs,
-    retentionMs: messageRetentionMs(redeliveryMs),
+    retentionMs: messageRetentionMs(redeliveryMs, task.hasReusableKey),
     replayedHeaders: [],
   };
   const running = keyText(claim.key);

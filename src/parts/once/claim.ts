@@ -6,15 +6,18 @@ export const defaultRetentionMs = 300_000;
 export const longestMessageMs = 14 * 24 * 3_600_000;
 /** Smallest extension of a message's completed claim that is worth a write, in milliseconds. */
 export const extensionSlackMs = 3_600_000;
-/** A full day after the last delivery, even if that delivery has not extended the claim. */
-const leastMessageRetentionMs = 24 * 3_600_000 + extensionSlackMs;
+/** Least retention from the last delivery, in milliseconds, even if that has not extended the claim. */
+const dayMs = 24 * 3_600_000;
 
 /**
  * Returns the retention of a message's completed claim, in milliseconds.
  * @param redeliveryMs - longest time from first to last delivery, in milliseconds.
+ * @param hasReusableKey - whether other work may reuse the key, so that the claim is never extended.
  */
-export function messageRetentionMs(redeliveryMs: number): number {
-  return Math.max(leastMessageRetentionMs, Math.ceil(redeliveryMs * 1.5));
+export function messageRetentionMs(redeliveryMs: number, hasReusableKey = false): number {
+  return hasReusableKey
+    ? Math.max(dayMs, redeliveryMs)
+    : Math.max(dayMs + extensionSlackMs, Math.ceil(redeliveryMs * 1.5));
 }
 
 /** Length of a lease from its last renewal, in milliseconds. */
