@@ -57,6 +57,15 @@ test("marks the same job again, and another after 5 minutes", async () => {
   expect(await rowOf()).toMatchObject(job("j2", mergeMs));
 });
 
+test("deletes the mark of a job, and of no other", async () => {
+  await store.mark(key, job("j1", 0));
+  await store.unmark(key, "j2");
+  expect(await store.mark(key, job("j2", 1))).toEqual(job("j1", 0));
+  await store.unmark(key, "j1");
+  expect(await rowOf()).toBeUndefined();
+  await store.unmark(key, "j1");
+});
+
 test("marks one of many equal jobs that are marked at the same time", async () => {
   const marks = await Promise.all(
     Array.from({ length: 10 }, (_, number) => store.mark(key, job(`j${number}`, number))),

@@ -24,5 +24,11 @@ export function dynamoEqualJobs(database: Database, tableName: string): EqualJob
           return { jobId: String(found["jobId"]), enqueuedMs: Number(found["enqueuedMs"]) };
       }
     },
+    unmark: async ({ partition: pk, sort: sk }, jobId) => {
+      await table.remove(marshalled({ pk, sk }), {
+        ConditionExpression: "jobId = :job",
+        ExpressionAttributeValues: marshalled({ ":job": jobId }),
+      });
+    },
   };
 }

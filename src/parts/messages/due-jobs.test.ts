@@ -13,7 +13,7 @@ import {
   sendCommitted,
   sweepDueJobs,
 } from "./due-jobs.ts";
-import type { EqualJob } from "./equal-jobs.ts";
+import type { EqualJob, EqualJobStore } from "./equal-jobs.ts";
 import type { FairMode, JobQueues } from "./job-route.ts";
 import type { OutboxRow } from "./outbox-store.ts";
 
@@ -94,6 +94,7 @@ function sweepOf(
         marked.push(jobId);
         return marks.get(jobId);
       },
+      unmark: async () => undefined,
     }),
     stops: new Map(),
     claims: createClaims({
@@ -502,6 +503,60 @@ describe("jobs on their way to a fair queue", () => {
     expect(sweep.sent).toHaveLength(3);
     expect(sweep.groups.toSorted()).toEqual(["acme", "acme", `${hash}2`]);
     expect(sweep.marked).toEqual([]);
+  });
+
+  describe("do not merge with one that the queue has refused", () => {
+    /** Marks in memory, by job. A job with `refused` in its text fails in this way. */
+    const sweepMarking = (failure: string) => {
+      const rows: OutboxRow[] = [];
+      const fails = (text: string) => text.includes("refused");
+      const sweep = sweepOf(rows, { fairMode: "send", fails, failure });
+      const marks = new Map<string, EqualJob>();
+      const store: EqualJobStore = {
+        mark: async ({ sort }, job) => {
+          const mark = marks.get(sort) ?? job;
+          marks.set(sort, mark);
+          return mark.jobId === job.jobId ? undefined : mark;
+        },
+        unmark: async ({ sort }, jobId) =>
+          void (marks.get(sort)?.jobId === jobId && marks.delete(sort)),
+      };
+      const options = { ...sweep.options, equalJobs: async () => store };
+      const send = (...jobs: OutboxRow[]) => sendCommitted(options, jobs);
+      const sweepAll = () => sweepDueJobs(options, undefined, unheard);
+      return { ...sweep, rows, send, sweepAll, first: queued(sweep.world.nowMs, "refused") };
+    };
+
+    test("for good, and that a sweep has set aside", async () => {
+      const { rows, first, send, sweepAll, sent, world } = sweepMarking("InvalidMessageContents");
+      rows.push(first);
+      expect(await sweepAll()).toMatchObject({ setAside: 1 });
+      await send(queued(world.nowMs, "j2"));
+      await send(queued(world.nowMs, "j3"));
+      expect(sent).toEqual(['{"id":"j2"}']);
+    });
+
+    test("for good, and that a sweep has yet to set aside: it merges with them", async () => {
+      const { rows, first, send, sweepAll, ...seen } = sweepMarking("InvalidMessageContents");
+      const { sent, lines, world } = seen;
+      rows.push(first);
+      await send(first);
+      await send(queued(world.nowMs, "j2"));
+      expect(sent).toEqual(['{"id":"j2"}']);
+      expect(await sweepAll()).toMatchObject({ dispatched: 1, setAside: 0 });
+      expect(lines.at(-1)).toMatchObject([
+        "info",
+        "job.merged",
+        { mergedId: "refused", into: "j2" },
+      ]);
+    });
+
+    test("unless the queue may take it later", async () => {
+      const { first, send, sent, world } = sweepMarking("connect ECONNREFUSED");
+      await send(first);
+      await send(queued(world.nowMs, "j2"));
+      expect(sent).toEqual([]);
+    });
   });
 
   test("stay in the outbox if the mark cannot be written", async () => {

@@ -6,7 +6,7 @@ import type { Claims } from "../once/claims.ts";
 import { derivedId } from "../once/derived-id.ts";
 import { block, isBlocked } from "./blocked-groups.ts";
 import { deliveryJob } from "./delivery.ts";
-import { type EqualJobStore, mergedWith } from "./equal-jobs.ts";
+import { type EqualJobStore, mergedWith, unmark } from "./equal-jobs.ts";
 import { isMarked, type JobQueues, sendJob } from "./job-route.ts";
 import {
   nothing,
@@ -241,15 +241,14 @@ async function sendOne(options: SendingOptions, row: OutboxRow): Promise<string 
   const job = { ...waiting, name: row.type, tenantId: row.tenantId };
   const queues = await jobs();
   const enqueuedMs = enqueuedMsOf(row);
-  if (
-    enqueuedMs === undefined ||
-    !isMarked(queues.fairMode, job) ||
-    !(await merges(options, row, { ...job, enqueuedMs }))
-  ) {
+  const mayMerge = enqueuedMs !== undefined && isMarked(queues.fairMode, job);
+  if (!mayMerge || !(await merges(options, row, { ...job, enqueuedMs }))) {
     try {
       await sendJob(queues, job);
     } catch (error) {
-      if (due === undefined || !queues.jobs.isFinal(error)) throw error;
+      if (!queues.jobs.isFinal(error)) throw error;
+      if (mayMerge) await unmark(await options.equalJobs(), { ...job, jobId: row.eventId });
+      if (due === undefined) throw error;
       return String(error).slice(0, maxReasonLength);
     }
   }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ClaimKey } from "../once/claim.ts";
-import { type EqualJob, type EqualJobStore, mergedWith, mergeMs } from "./equal-jobs.ts";
+import { type EqualJob, type EqualJobStore, mergedWith, mergeMs, unmark } from "./equal-jobs.ts";
 
 const start = 1_700_000_000_000;
 
@@ -21,6 +21,10 @@ function marksInMemory() {
       if (isBlocked) return found;
       marks.set(text, job);
       return undefined;
+    },
+    unmark: async ({ partition, sort }, jobId) => {
+      const text = `${partition} ${sort}`;
+      if (marks.get(text)?.jobId === jobId) marks.delete(text);
     },
   };
   return { store, keys };
@@ -51,6 +55,16 @@ test("a job that is sent again merges with no other", async () => {
   const { store } = marksInMemory();
   await mergedWith(store, jobAt(0, "j1"));
   expect(await mergedWith(store, jobAt(0, "j1"))).toBeUndefined();
+});
+
+test("a job merges with none that is not sent", async () => {
+  const { store } = marksInMemory();
+  await mergedWith(store, jobAt(0, "j1"));
+  expect(await mergedWith(store, jobAt(1, "j2"))).toBe("j1");
+  await unmark(store, jobAt(1, "j2"));
+  expect(await mergedWith(store, jobAt(2, "j3"))).toBe("j1");
+  await unmark(store, jobAt(0, "j1"));
+  expect(await mergedWith(store, jobAt(3, "j4"))).toBeUndefined();
 });
 
 test("a job that waited in an outage is sent, unless an equal one followed within 5 minutes", async () => {

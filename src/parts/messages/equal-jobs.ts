@@ -18,6 +18,8 @@ export interface EqualJobStore {
    * one. Returns that mark.
    */
   mark(key: ClaimKey, job: EqualJob): Promise<EqualJob | undefined>;
+  /** Deletes the mark of a job. That of another job stays. */
+  unmark(key: ClaimKey, jobId: string): Promise<void>;
 }
 
 /**
@@ -31,17 +33,31 @@ export interface EqualJobStore {
  * | 5 minutes after it, or more: this job waited in an outage | is sent |
  *
  * The mark follows the commit and precedes the send. A process that dies in between leaves the row
- * in the outbox, so the job is sent later, and no other job has merged with one that is never sent.
+ * in the outbox, so the job is sent later. If the queue refuses the job for good, {@link unmark}
+ * deletes the mark before the job is set aside, so that no later one merges with it.
  *
  * @returns the ID of the job that it merges with; `undefined` if it is sent.
  */
 export async function mergedWith(
   store: EqualJobStore,
-  job: EqualJob & { readonly deduplicationId: string; readonly tenantId: string | undefined },
+  job: EqualJob & Keyed,
 ): Promise<string | undefined> {
-  const { jobId, enqueuedMs, deduplicationId, tenantId } = job;
-  const key = claimKey(["equal-jobs"], deduplicationId, tenantId);
-  const mark = await store.mark(key, { jobId, enqueuedMs });
+  const { jobId, enqueuedMs } = job;
+  const mark = await store.mark(keyOf(job), { jobId, enqueuedMs });
   const isNear = mark !== undefined && Math.abs(mark.enqueuedMs - enqueuedMs) < mergeMs;
   return isNear ? mark.jobId : undefined;
+}
+
+/** Deletes the mark of a job that is not sent. */
+export function unmark(store: EqualJobStore, job: Pick<EqualJob, "jobId"> & Keyed): Promise<void> {
+  return store.unmark(keyOf(job), job.jobId);
+}
+
+interface Keyed {
+  readonly deduplicationId: string;
+  readonly tenantId: string | undefined;
+}
+
+function keyOf({ deduplicationId, tenantId }: Keyed): ClaimKey {
+  return claimKey(["equal-jobs"], deduplicationId, tenantId);
 }
