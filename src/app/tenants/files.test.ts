@@ -129,6 +129,9 @@ describe("a state file", () => {
     action: "erase",
     tenant: "acme",
     tables: ["app-notes", "app-config"],
+    region: "eu-west-1",
+    endpoint: "undefined",
+    isEmbedded: false,
   };
   const state: WalkState = {
     pass: 2,
@@ -149,6 +152,9 @@ describe("a state file", () => {
       { action: "export" },
       { tenant: "acme2" },
       { tables: ["app-config"] },
+      { region: "us-east-1" },
+      { endpoint: "http://127.0.0.1:8000" },
+      { isEmbedded: true },
     ] as const) {
       const walk = stateFile(at("state"), { ...identity, ...other });
       await expect(walk.read()).rejects.toThrow(

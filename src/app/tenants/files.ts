@@ -52,6 +52,11 @@ export interface WalkIdentity {
   readonly action: TenantAction;
   readonly tenant: string;
   readonly tables: readonly string[];
+  /** Each Region may have tables of these names. */
+  readonly region: string;
+  /** Without a password: the file is not a secret. */
+  readonly endpoint: string;
+  readonly isEmbedded: boolean;
   /** Suspension of a registered tenant: it may have written rows since an earlier one. */
   readonly suspendedMs?: number | undefined;
 }
@@ -64,8 +69,9 @@ interface KeptState {
 export type StateFile = ReturnType<typeof stateFile>;
 
 export function stateFile(path: string, identified: WalkIdentity) {
-  const { action, tenant, tables, suspendedMs } = identified;
-  const identity = { keelson: "tenant-state", format: 1, action, tenant, tables, suspendedMs };
+  const { action, tenant, tables, region, endpoint, isEmbedded, suspendedMs } = identified;
+  const place = { tables, region, endpoint, isEmbedded };
+  const identity = { keelson: "tenant-state", format: 1, action, tenant, ...place, suspendedMs };
   return {
     /** @throws Error if the file belongs to another traversal, or other users may write it. */
     read: async (): Promise<KeptState | undefined> => {

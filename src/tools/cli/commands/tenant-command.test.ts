@@ -466,6 +466,25 @@ describe("interrupted at every call and run again", () => {
     await expect(access(at("state"))).rejects.toThrow("ENOENT");
   });
 
+  test.each([
+    ["Region", (env: typeof app.env) => ({ ...env, AWS_REGION: "eu-west-1" })],
+    ["endpoint", (_: typeof app.env) => app.env],
+  ])("refuses the state file of an export from another %s", async (_, elsewhere) => {
+    const args = exportOf("acme", "--out", at("moved"), "--state", at("state"), "--force");
+    const endpoint = String(cutter.env["AWS_ENDPOINT_URL"]).replace("//", "//ann:hidden@");
+    const env = { ...cutter.env, AWS_ENDPOINT_URL_DYNAMODB: endpoint };
+    cutter.cut(2);
+    expect((await run(args, { env })).code).toBe(1);
+    expect(await readFile(at("state"), "utf8")).not.toContain("hidden");
+    cutter.cut(Number.POSITIVE_INFINITY);
+    const { code, err } = await run(args, { env: elsewhere(env) });
+    expect([code, err]).toEqual([
+      1,
+      `keelson: ${at("state")} is not of this export; remove it, or name another file`,
+    ]);
+    expect((await run(args, { env })).code).toBe(0);
+  });
+
   test("refuses a state file that belongs to another command", async () => {
     await writeFile(at("state"), "{}");
     const { code, err } = await run(eraseOf("acme", "--yes", "--state", at("state")));

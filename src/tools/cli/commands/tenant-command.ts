@@ -1,6 +1,11 @@
 import { existsSync } from "node:fs";
 import type { ServerInternals } from "../../../app/server/server.ts";
-import { openExportFile, type StateFile, stateFile } from "../../../app/tenants/files.ts";
+import {
+  openExportFile,
+  type StateFile,
+  stateFile,
+  type WalkIdentity,
+} from "../../../app/tenants/files.ts";
 import {
   participles,
   receiptLines,
@@ -110,16 +115,21 @@ Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
     if (action === "export" && !force && existsSync(out))
       refuse(`${JSON.stringify(out)} exists already; use --force to replace it`);
     const server = await loadServer(module);
-    return onItsStack(context, server, (there) =>
-      carryOut(call, server, there, asks ? context.ask : undefined),
-    );
+    // Without the embedded stack's, whose port changes.
+    const { endpoint } = awsPlace(context.env, "DYNAMODB", server.options.dynamodb?.endpoint);
+    return onItsStack(context, server, (there) => {
+      const on = { endpoint: withoutCredentials(endpoint), isEmbedded: there !== context };
+      return carryOut({ ...call, on }, server, there, asks ? context.ask : undefined);
+    });
   },
 });
 
-type TenantCall = ReturnType<typeof callOf>;
+interface TenantCall extends ReturnType<typeof callOf> {
+  readonly on: Pick<WalkIdentity, "endpoint" | "isEmbedded">;
+}
 
 async function carryOut(
-  { action, tenant, out, state, json }: TenantCall,
+  { action, tenant, out, state, json, on }: TenantCall,
   server: ServerInternals,
   { env, clock, print, progress, wait }: CommandContext,
   ask: CommandContext["ask"],
@@ -137,8 +147,14 @@ async function carryOut(
   const registration = await withDatabase(place, (database) => registrationOf(database, asked));
   if (ask !== undefined) await assertMeant(tenant, tables.join(", "), place.endpoint, ask);
   const at = new Date(clock.now()).toISOString();
-  const identity = { action, tenant, tables, suspendedMs: registration?.suspendedMs };
-  const kept = state === undefined ? undefined : stateFile(state, identity);
+  const { suspendedMs } = registration ?? { suspendedMs: undefined };
+  const identity = { ...on, action, tenant, tables, suspendedMs };
+  const kept =
+    state === undefined
+      ? undefined
+      : await withDatabase(place, async ({ config }) =>
+          stateFile(state, { ...identity, region: await config.region() }),
+        );
   const show = (walk: WalkState) => progress?.(progressText(action, tables, walk));
   const ended = await withDatabase(place, async (database) => {
     const rows = dynamoTenantRows(database, {
@@ -210,6 +226,10 @@ async function assertMeant(
     `Every row of ${JSON.stringify(tenant)} in ${tables} at ${where} will be gone. Type the tenant's ID: `,
   );
   if (answer !== tenant) throw new Error("that is another ID; nothing was erased");
+}
+
+function withoutCredentials(endpoint: string | undefined): string {
+  return String(endpoint).replace(/\/\/[^/]*@/, "//");
 }
 
 function progressText(
