@@ -24,7 +24,7 @@ export function busChecks(
   return [
     isThere,
     check(`${bus.name}: rules`, () =>
-      after(bus, () => after(queue, (found) => rulesOutcome(place, needed, found))),
+      after(bus, () => after(queue, (found) => rulesOutcome(place, bus, needed, found))),
     ),
     policyCheck(queues, queue, [{ bus: needed.name, name: needed.rule.name }]),
   ];
@@ -36,15 +36,18 @@ export function receivedChecks(
   { rules }: NonNullable<Needs["received"]>,
   { queue, place: queues }: { readonly queue: AskedQueue; readonly place: Place },
 ): Check[] {
-  const buses = [...new Set(rules.map(({ bus }) => bus))].map((name) => askedBus(place, name));
+  const byName = Map.groupBy(rules, ({ bus }) => bus);
+  const buses = [...byName].map(([name, ofBus]) => ({ bus: askedBus(place, name), ofBus }));
   return [
-    ...buses.map((bus) => isThereCheck(place, bus)),
-    ...rules.map(({ bus: name, source, detailType, ...rule }) => {
-      const wanted = { name, source, consumed: [detailType], rule };
-      return check(`bus ${name}: ${detailType} of ${source}`, () =>
-        after(queue, (found) => rulesOutcome(place, wanted, found)),
-      );
-    }),
+    ...buses.map(({ bus }) => isThereCheck(place, bus)),
+    ...buses.flatMap(({ bus, ofBus }) =>
+      ofBus.map(({ source, detailType, ...rule }) => {
+        const wanted = { name: bus.of, source, consumed: [detailType], rule };
+        return check(`${bus.name}: ${detailType} of ${source}`, () =>
+          after(bus, () => after(queue, (found) => rulesOutcome(place, bus, wanted, found))),
+        );
+      }),
+    ),
     policyCheck(queues, queue, rules),
   ];
 }
@@ -52,10 +55,12 @@ export function receivedChecks(
 function askedBus(place: Bus, of: string) {
   const describe = new DescribeEventBusCommand({ Name: of });
   const find = asked(() => unlessMissing(() => place.send(describe, of)));
-  return { name: `bus ${of}`, of, find };
+  return { name: `bus ${of}`, of, find, rules: asked(() => rulesOf(place, of)) };
 }
 
-function isThereCheck(place: Bus, { name, of, find }: ReturnType<typeof askedBus>) {
+type AskedBus = ReturnType<typeof askedBus>;
+
+function isThereCheck(place: Bus, { name, of, find }: AskedBus) {
   return check(name, async () =>
     (await find())
       ? fine("it is there")
@@ -65,8 +70,16 @@ function isThereCheck(place: Bus, { name, of, find }: ReturnType<typeof askedBus
 
 type WantedRule = Pick<NeededBus, "name" | "source" | "consumed" | "rule">;
 
-async function rulesOutcome(place: Bus, bus: WantedRule, queue: FoundQueue) {
-  const rules = await rulesOf(place, bus.name);
+async function rulesOutcome(
+  place: Bus,
+  { rules: find }: AskedBus,
+  bus: WantedRule,
+  queue: FoundQueue,
+) {
+  const isRouting = ({ pattern }: FoundRule) =>
+    bus.consumed.some((type) => routes(pattern, bus.source, type));
+  // A bus may have hundreds of rules, and EventBridge throttles questions about their targets.
+  const rules = (await find()).filter(isRouting);
   const targets = await Promise.all(rules.map(({ name }) => targetsOf(place, bus.name, name)));
   const routing = rules.filter((_, index) => targets[index]?.includes(queue.arn));
   const matching = (type: string) =>
@@ -92,8 +105,14 @@ async function rulesOutcome(place: Bus, bus: WantedRule, queue: FoundQueue) {
 
 type Pattern = Readonly<Record<string, unknown>>;
 
+interface FoundRule {
+  readonly name: string;
+  readonly isDisabled: boolean;
+  readonly pattern: Pattern;
+}
+
 async function rulesOf({ send }: Bus, EventBusName: string) {
-  const rules: { name: string; isDisabled: boolean; pattern: Pattern }[] = [];
+  const rules: FoundRule[] = [];
   let NextToken: string | undefined;
   do {
     const command = new ListRulesCommand({ EventBusName, NextToken });

@@ -131,10 +131,15 @@ test("a server that receives events of others is checked for their buses, rules 
       names.map((name) => `${name.endsWith("policy") ? "skip" : "ok"} ${name}`),
     );
     const endpoint = await stub({
-      DescribeEventBus: { error: "ResourceNotFoundException" },
+      DescribeEventBus: ({ Name }) =>
+        Name === "partners" ? { error: "ResourceNotFoundException" } : { Name },
       ListRules: { Rules: [] },
     });
     const findings = await look({ ...own.env, AWS_ENDPOINT_URL_EVENTBRIDGE: endpoint }, server);
+    expect(of(findings, "bus partners: Paid of billing")).toMatchObject({
+      status: "skip",
+      message: "not checked: see bus partners",
+    });
     expect(of(findings, "bus partners")).toMatchObject({
       status: "fail",
       fix: [expect.stringContaining("create-event-bus")],
@@ -144,6 +149,39 @@ test("a server that receives events of others is checked for their buses, rules 
     expect(rules?.fix.join(" ")).toMatch(
       /put-rule .*--event-bus-name default --name keelson-received-[0-9a-f]{8} .*aws\.s3.*Object Created/,
     );
+  } finally {
+    await own.close();
+  }
+});
+
+test("a bus with many rules of others is asked only for the targets of rules that may match", async () => {
+  const boxes = defineFeature("boxes", (r) => {
+    for (const detailType of ["Filled", "Counted", "Paid"])
+      r.receive(`box.${detailType.toLowerCase()}`, {
+        ...{ source: "billing", detailType, input: z.object({}), handler: async () => undefined },
+      });
+  });
+  const server = buildServer({ features: [boxes], environment: "production" });
+  const own = await startTestApp(buildServer({ features: [boxes] }));
+  const ruleOf = (source: string, type: string, index: number) => ({
+    Name: `${source}-${index}`,
+    EventPattern: JSON.stringify({ source: [source], "detail-type": [type] }),
+  });
+  try {
+    const endpoint = await stub({
+      DescribeEventBus: { Name: "default" },
+      ListRules: {
+        Rules: [
+          ...Array.from({ length: 200 }, (_, index) => ruleOf("others", "Filled", index)),
+          ...["Filled", "Counted", "Paid"].map((type, index) => ruleOf("billing", type, index)),
+        ],
+      },
+      ListTargetsByRule: { Targets: [] },
+    });
+    await look({ ...own.env, AWS_ENDPOINT_URL_EVENTBRIDGE: endpoint }, server);
+    const [{ asked } = { asked: [] }] = stubs;
+    const asks = (operation: string) => asked.filter((one) => one === operation).length;
+    expect([asks("ListRules"), asks("ListTargetsByRule")]).toEqual([1, 3]);
   } finally {
     await own.close();
   }
