@@ -18,6 +18,8 @@ const handler = "keelson.server.run";
 export interface OutsideRun<Result> {
   readonly options: RunOptions;
   readonly signal: AbortSignal;
+  /** An operator's command also runs for a suspended tenant. */
+  readonly isOperator?: boolean;
   work(ctx: PipelineContext): Awaitable<Result>;
 }
 
@@ -29,7 +31,7 @@ export interface OutsideRun<Result> {
  */
 export async function runOutside<Result>(
   runtime: Runtime,
-  { options, signal, work }: OutsideRun<Result>,
+  { options, signal, isOperator, work }: OutsideRun<Result>,
 ): Promise<Result | undefined> {
   const { reason, userId: id, tenantId, roles = [] } = options;
   const requestId = options.requestId ?? runtime.newRequestId();
@@ -47,7 +49,7 @@ export async function runOutside<Result>(
   return runInMessageScope(runtime, facts, async (scope) => {
     scope.log.info("run.started", { reason });
     try {
-      await assertActive(scope);
+      await (isOperator ? undefined : assertActive(scope));
       const result = await performed(scope, options.requestId, work);
       runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
       return result;

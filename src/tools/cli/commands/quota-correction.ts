@@ -33,6 +33,7 @@ export async function correctQuota(
   const before = await runOutside(runtime, {
     options,
     signal: new AbortController().signal,
+    isOperator: true,
     work: async (ctx) => {
       // A row that cannot be read is one to correct.
       const before = await handle.get(ctx).then(
