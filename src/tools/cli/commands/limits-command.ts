@@ -78,8 +78,7 @@ ${itsEnvironment}`,
       json,
       correction: action === "correct" ? correctionOf(others, reason) : undefined,
     };
-    await onItsServer(module, context, (runtime, there) => actions[action](runtime, asked, there));
-    return 0;
+    return onItsServer(module, context, (runtime, there) => actions[action](runtime, asked, there));
   },
 });
 
@@ -105,32 +104,49 @@ function correctionOf(
   return { quota: named, used: Number(used), reason: purpose };
 }
 
-async function correct(runtime: Runtime, asked: Asked, context: CommandContext): Promise<void> {
+async function correct(runtime: Runtime, asked: Asked, context: CommandContext): Promise<number> {
   // Safe cast: `run` has checked both.
   const { tenant, correction } = asked as {
     readonly [Name in keyof Asked]-?: NonNullable<Asked[Name]>;
   };
   context.print(await correctQuota(runtime, { tenantId: tenant, ...correction }));
+  return 0;
 }
 
-async function list(runtime: Runtime, asked: Asked, context: CommandContext): Promise<void> {
-  await printRows(rowsOf(runtime, undefined, context), asked, context, "no caller is limited");
+async function list(runtime: Runtime, asked: Asked, context: CommandContext): Promise<number> {
+  return printed(runtime, asked, context, "no caller is limited");
 }
 
-async function show(runtime: Runtime, asked: Asked, context: CommandContext): Promise<void> {
-  const none = `no limit counts ${asked.tenant}`;
-  await printRows(rowsOf(runtime, asked.tenant, context), asked, context, none);
+async function show(runtime: Runtime, asked: Asked, context: CommandContext): Promise<number> {
+  return printed(runtime, asked, context, `no limit counts ${asked.tenant}`);
+}
+
+async function printed(runtime: Runtime, asked: Asked, context: CommandContext, none: string) {
+  const problems: string[] = [];
+  const complain = (line: string) => {
+    problems.push(line);
+    context.complain(line);
+  };
+  const rows = rowsOf(runtime, asked.tenant, { ...context, complain });
+  // Without a row, an unreadable one may still be limited.
+  const whenNone = (line: string) => void (problems.length > 0 || context.complain(line));
+  await printRows(rows, asked, { ...context, complain: whenNone }, none);
+  return problems.length === 0 ? 0 : 1;
 }
 
 /** All rows of one tenant; without a tenant, the rows that are used up or held. */
 async function* rowsOf(runtime: Runtime, tenant: string | undefined, context: CommandContext) {
   for await (const row of currentRows(runtime, tenant, context))
     if (tenant !== undefined || row.taken >= row.number) yield rateRow(row);
-  yield* await quotaRows(runtime, tenant);
+  yield* quotaRows(runtime, tenant, context.complain);
   yield* await slotRows(runtime, tenant);
 }
 
-async function reset(runtime: Runtime, { tenant }: Asked, context: CommandContext): Promise<void> {
+async function reset(
+  runtime: Runtime,
+  { tenant }: Asked,
+  context: CommandContext,
+): Promise<number> {
   const rates = await (await runtime.adapters.open()).rates.open();
   let count = 0;
   for await (const row of currentRows(runtime, tenant, context)) {
@@ -138,6 +154,7 @@ async function reset(runtime: Runtime, { tenant }: Asked, context: CommandContex
     count += 1;
   }
   context.print(`rows removed: ${count}`);
+  return 0;
 }
 
 /** Returns the places whose slots are held, of one tenant or of all. */

@@ -146,6 +146,26 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
   expect(await limits("list", path, "--json")).toEqual([storage]);
 });
 
+test("lists the other tenants if the usage or the limit of one cannot be read, and fails", async () => {
+  const { app, path, complained, printed, run, add } = await begun(module);
+  for (const tenantId of ["acme", "globex"])
+    expect((await add(tenantId, { storageMb: 10, count: 1 })).status).toBe(204);
+  await damage(app, "acme");
+  const problem =
+    'keelson: the quota files.storage of "acme" cannot be read: the usage of the quota files.storage of "acme" is "many"; set it with keelson limits correct';
+  expect([await run("list", path), complained]).toEqual([1, [problem]]);
+  expect(printed).toEqual([expect.stringMatching(/^limit /), expect.stringContaining("globex")]);
+  expect(await run("list", path, "--json")).toBe(1);
+  expect(printed.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({ limit: "files.storage", tenantId: "globex", taken: 10 }),
+  ]);
+  expect([await run("show", path, "acme", "--json"), complained]).toEqual([1, [problem]]);
+  expect(printed).toEqual([expect.stringContaining("files.daily")]);
+  await damage(app, "globex");
+  expect([await run("list", path), printed]).toEqual([1, []]);
+  expect(complained.join("\n")).not.toContain("no caller is limited");
+});
+
 test("corrects the quota of a suspended tenant, whose other work stays refused", async () => {
   const { server, path, limits, add } = await begun(
     module.replace("features:", "tenants: true, features:"),

@@ -3,32 +3,38 @@ import type { QuotaDeclaration, QuotaUsage } from "../../../app/handlers/quota.t
 import { quotaHandle } from "../../../app/handlers/quota-handle.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { runInMessageScope } from "../../../app/runtime/scope.ts";
+import { quoted } from "../../../base/errors/quoted.ts";
 import { anonymous } from "../../../base/identity/access.ts";
 import { quotaPeriod } from "../../../parts/limits/quota-period.ts";
+import { messageOf } from "../setup/define-command.ts";
 
 /**
- * Returns a row for each quota of a tenant that has a row in the current period; without a tenant,
- * for each quota that a tenant has used up.
+ * Yields a row for each quota of a tenant that has a row in the current period; without a tenant,
+ * for each quota that a tenant has used up. Complains of those whose usage or limit cannot be read.
  */
-export async function quotaRows(
+export async function* quotaRows(
   runtime: Runtime,
   tenant: string | undefined,
-): Promise<Readonly<Record<string, unknown>>[]> {
+  complain: (line: string) => void,
+): AsyncGenerator<Readonly<Record<string, unknown>>> {
   const { adapters, clock, server } = runtime;
   const { quotas } = server.registry;
-  if (quotas.size === 0) return [];
+  if (quotas.size === 0) return;
   const store = await (await adapters.open()).quotas.open();
-  const rows: Readonly<Record<string, unknown>>[] = [];
   for await (const { tenantId, quota, period } of store.list(tenant)) {
     const declared = quotas.get(quota);
     if (declared === undefined) continue;
     const { window, timeZone } = declared;
     if (quotaPeriod(window, timeZone, clock.now()).id !== period) continue;
-    const usage = await usageOf(runtime, tenantId, quotaHandle(declared));
-    if (tenant === undefined && usage.used < usage.limit) continue;
-    rows.push(rowOf(declared, tenantId, usage));
+    const usage = await usageOf(runtime, tenantId, quotaHandle(declared)).catch(
+      (error: unknown) => {
+        const of = `the quota ${quota} of ${quoted(tenantId)}`;
+        complain(`keelson: ${of} cannot be read: ${messageOf(error)}`);
+      },
+    );
+    if (usage === undefined || (tenant === undefined && usage.used < usage.limit)) continue;
+    yield rowOf(declared, tenantId, usage);
   }
-  return rows;
 }
 
 /** Returns the line of one quota of a tenant. */
