@@ -1,17 +1,16 @@
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Database } from "../../base/types/database.ts";
-import type {
-  QuotaRow,
-  QuotaStore,
-  StoredUsage,
-  UsageCondition,
-  UsageWrite,
+import {
+  type QuotaRow,
+  type QuotaStore,
+  quotaPartition,
+  type StoredUsage,
+  type UsageCondition,
+  type UsageWrite,
 } from "../../parts/limits/quota-change.ts";
 import { encodeTenant } from "../../parts/wall/tenant-prefix.ts";
 import { numberIn, tableOf } from "./table.ts";
 
-/** Starts the partition of a tenant's quotas. A claim's partition is a hash, without `#`. */
-const prefix = "quota#";
 /** Time for which a row outlives its period, in seconds. No clock is that late. */
 const keptSeconds = 7 * 86_400;
 
@@ -38,7 +37,7 @@ export function dynamoQuotas(database: Database, TableName: string): QuotaStore 
         tenantId === undefined
           ? table.scanAll({
               FilterExpression: "begins_with(pk, :prefix)",
-              ExpressionAttributeValues: { ":prefix": prefix },
+              ExpressionAttributeValues: { ":prefix": quotaPartition },
             })
           : table.queryAll({
               KeyConditionExpression: "pk = :tenant",
@@ -54,7 +53,7 @@ function keyOf({ tenantId, quota, period }: QuotaRow) {
 }
 
 function partitionOf(tenantId: string): string {
-  return prefix + encodeTenant(tenantId);
+  return quotaPartition + encodeTenant(tenantId);
 }
 
 function usageOf(item: Readonly<Record<string, unknown>>): StoredUsage {

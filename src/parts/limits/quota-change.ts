@@ -2,6 +2,9 @@ import type { TransactionItem } from "../once/claim-store.ts";
 import type { Contested } from "../once/contested.ts";
 import type { QuotaPeriod } from "./quota-period.ts";
 
+/** Starts the partition of a tenant's quotas. A claim's partition is a hash, without `#`. */
+export const quotaPartition = "quota#";
+
 /** Row of a tenant's usage of a quota in one period. */
 export interface QuotaRow {
   readonly tenantId: string;

@@ -150,6 +150,26 @@ describe("a role", () => {
     expect(sids(templateOf([taking]), "HttpRole")).toContain("TakeRates");
   });
 
+  test("may read usage of quotas, and no other row of the table", () => {
+    const counting = defineFeature("counting", (r) => {
+      r.quota("plants", { limit: 9, window: "forever" });
+      r.query("plant.list", {
+        route: "GET /plants",
+        access: access.everyone,
+        handler: async () => ({}),
+      });
+    });
+    const apart = templateOf([counting], { shape: "each" });
+    expect(statement(apart, "CountingPlantListRole", "ReadUsage")).toMatchObject({
+      Action: ["dynamodb:GetItem"],
+      Resource: [arn("OnceTable")],
+      Condition: {
+        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["quota#*"] },
+        Null: { "dynamodb:LeadingKeys": "false" },
+      },
+    });
+  });
+
   test("may rename configuration rows only if a key has a former name", () => {
     const renaming = defineFeature("renaming", (r) => {
       r.config({ keys: { limit: createTenantConfig("number", { formerly: "sheds:config:max" }) } });

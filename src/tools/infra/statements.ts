@@ -1,6 +1,7 @@
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
 import { keyPartition, secretPartition } from "../../parts/api-keys/api-key.ts";
+import { quotaPartition } from "../../parts/limits/quota-change.ts";
 import { ratePartition } from "../../parts/limits/rate-store.ts";
 import { registryPartition } from "../../parts/tenant-registry/tenant.ts";
 import { separator } from "../../parts/wall/tenant-prefix.ts";
@@ -73,6 +74,7 @@ const startingWith = (...prefixes: readonly string[]): Value => ({
 const ofApiKeys = startingWith(secretPartition, keyPartition);
 const ofTenants = startingWith(registryPartition);
 const ofRates = startingWith(ratePartition);
+const ofUsage = startingWith(quotaPartition);
 const leave: Grant = ["Publish", dynamodb("DeleteItem", "PutItem"), outbox];
 const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
 const holdsJobs: ReadonlySet<NeededQueue["kind"]> = new Set(["jobs", "fair-jobs"]);
@@ -107,7 +109,7 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   // The changes of `server.tenants` are part of a claim's permissions.
   "read-tenants": [["ReadTenants", dynamodb("GetItem", "Query"), once, ofTenants]],
   // `get` of a quota. Its other calls are part of a claim's permissions.
-  "read-usage": [["ReadUsage", dynamodb("GetItem"), once]],
+  "read-usage": [["ReadUsage", dynamodb("GetItem"), once, ofUsage]],
   // `ctx.step`, and responses with cookies, which are never stored, only check the claim.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
   publish: [leave, putEvents],
