@@ -1,4 +1,9 @@
 import { describe, expect, test } from "vitest";
+import {
+  everyone,
+  templateOf as serverTemplateOf,
+} from "../../../test/support/server-templates.ts";
+import { defineFeature } from "../../app/features/feature.ts";
 import { type ComparedTemplate, differences } from "./difference.ts";
 import { namePrefix } from "./parameters.ts";
 import { type Resource, type Template, templateOf } from "./template.ts";
@@ -202,5 +207,56 @@ describe("a table is not in danger", () => {
     expect(ofTables(table(), kept)).toEqual([
       "changed: CupsTable (AWS::DynamoDB::Table): DeletionProtectionEnabled, DeletionPolicy",
     ]);
+  });
+});
+
+describe("a REST API whose paths have their own functions", () => {
+  const restOf = (...routes: readonly string[]) =>
+    serverTemplateOf(
+      [
+        defineFeature("files", (r) => {
+          for (const [index, path] of routes.entries())
+            r.query(`file.show${index}`, { route: `GET ${path}`, ...everyone });
+        }),
+      ],
+      { front: "rest", shape: "each" },
+    );
+  const dangersOf = (before: ComparedTemplate, after: Template) =>
+    between(before, after).filter((text) => text.startsWith("! "));
+
+  test.each<[string, readonly string[], readonly string[], string]>([
+    [
+      "appears",
+      ["/files"],
+      ["/files", "/files/:id"],
+      "RestApiResourceFilesP2Var adds {p2} while RestApiResourceFilesProxyVar is {proxy+}",
+    ],
+    [
+      "disappears",
+      ["/files", "/files/:id"],
+      ["/files"],
+      "RestApiResourceFilesProxyVar adds {proxy+} while RestApiResourceFilesP2Var is {p2}",
+    ],
+    [
+      "appears below the root",
+      ["/files"],
+      ["/files", "/:id"],
+      "RestApiResourceP1Var adds {p1} while RestApiResourceProxyVar is {proxy+}",
+    ],
+  ])(
+    "cannot be deployed if a parameter %s where API Gateway allows one variable segment",
+    (_, before, after, text) => {
+      expect(dangersOf(restOf(...before), restOf(...after))).toEqual([
+        `! the REST API cannot be deployed: ${text} below the same path; deploy twice, as docs/fronts.md shows`,
+      ]);
+    },
+  );
+
+  test("can be deployed with other changes of paths, and if the old segment was removed before", () => {
+    expect(dangersOf(restOf("/files"), restOf("/files", "/notes/:id"))).toEqual([]);
+    expect(dangersOf(restOf("/files/:id"), restOf("/files/:id/rows", "/files/:key"))).toEqual([]);
+    const whole = restOf("/files");
+    const { RestApiResourceFilesProxyVar: _, ...Resources } = whole.Resources;
+    expect(dangersOf({ ...whole, Resources }, restOf("/files", "/files/:id"))).toEqual([]);
   });
 });

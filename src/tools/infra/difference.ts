@@ -26,7 +26,11 @@ const typesOf = "AttributeDefinitions";
 
 /** Parameters count with their defaults. Dangerous changes come first. */
 export function differences(before: ComparedTemplate, after: Template): Change[] {
-  const changes = [...resourceChanges(before, after), ...sectionChanges(before, after)];
+  const changes = [
+    ...resourceChanges(before, after),
+    ...segmentDangers(before, after),
+    ...sectionChanges(before, after),
+  ];
   return changes.toSorted((one, other) => Number(other.isDangerous) - Number(one.isDangerous));
 }
 
@@ -97,6 +101,29 @@ function indexChanges(was: Members, is: Members) {
     );
     return [...(from && !isSame ? [`-${name}`] : []), ...(to && !isSame ? [`+${name}`] : [])];
   });
+}
+
+/** API Gateway allows one variable segment below a path, and CloudFormation creates before it deletes. */
+function segmentDangers(before: ComparedTemplate, after: Template): Change[] {
+  const old = variableSegments(before);
+  return [...variableSegments(after)].flatMap(([parent, { id, part }]) => {
+    const was = old.get(parent);
+    if (was === undefined || (was.id === id && was.part === part)) return [];
+    const text = `the REST API cannot be deployed: ${id} adds ${part} while ${was.id} is ${was.part} below the same path; deploy twice, as docs/fronts.md shows`;
+    return [dangerous(text)];
+  });
+}
+
+/** By the API and the path above. */
+function variableSegments(template: ComparedTemplate) {
+  const segments = Object.entries(template.Resources).flatMap(([id, { Type, Properties }]) => {
+    const { RestApiId, ParentId, PathPart } = resolved(Properties, template);
+    const part = String(PathPart);
+    return Type === "AWS::ApiGateway::Resource" && part.startsWith("{")
+      ? [[JSON.stringify([RestApiId, ParentId]), { id, part }] as const]
+      : [];
+  });
+  return new Map(segments);
 }
 
 function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
