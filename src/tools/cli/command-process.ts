@@ -15,7 +15,7 @@ for (const stream of [process.stdout, process.stderr]) {
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   clock: systemClock,
-  input: () => process.stdin,
+  input: process.stdin.isTTY ? undefined : () => process.stdin,
   print: (line, style) => process.stdout.write(`${styled(line, style)}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
   progress: process.stderr.isTTY ? progress : undefined,

@@ -1,4 +1,7 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { Readable } from "node:stream";
+import { promisify } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { codePoint } from "../../../test/support/code-point.ts";
@@ -100,4 +103,23 @@ test("passes the rest of a command's context on unchanged, and reads no input be
     terminal().context.ask,
     terminal().context.stopping,
   ]).toEqual([undefined, undefined, undefined]);
+});
+
+test.each<[readonly string[], string]>([
+  [
+    ["api-keys", "revoke", "server.js", "acme"],
+    "neither an ID is given nor a key on standard input",
+  ],
+  [["trace", "server.js", "r1", "--logs", "-"], "nothing comes in on standard input"],
+])("does not wait for a terminal to type the input: %j", async (args, problem) => {
+  const terminal = "data:text/javascript,process.stdin.isTTY = true;";
+  const main = join(import.meta.dirname, "main.ts");
+  // Its standard input stays open.
+  const running = promisify(execFile)(process.execPath, ["--import", terminal, main, ...args], {
+    timeout: 120_000,
+  });
+  await expect(running).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(problem),
+  });
 });

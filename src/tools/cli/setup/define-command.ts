@@ -11,8 +11,8 @@ export type LineStyle = "bold" | "red" | "yellow";
 export interface CommandContext {
   readonly env: Variables;
   readonly clock: Clock;
-  /** Opens standard input. Absent if nothing is piped in. */
-  readonly input?: () => Readable;
+  /** Opens standard input. Absent if it is a terminal, so nothing is piped in. */
+  readonly input?: (() => Readable) | undefined;
   readonly print: (line: string, style?: LineStyle) => void;
   /** To standard error. */
   readonly complain: (line: string) => void;
