@@ -107,7 +107,7 @@ const capitals = /(?<![\w])[A-Z][A-Z_]{2,}(?!\w)/g;
 
 /** Methods of HTTP, a word of the AWS CLI, an option's unit, and environment variables have capitals too. */
 function isNoName(word: string): boolean {
-  return !/^(?:GET|POST|PUT|PATCH|DELETE|CAPABILITY_IAM|KEELSON_\w+|OK|ARN)$/.test(word);
+  return !/^(?:GET|POST|PUT|PATCH|DELETE|CAPABILITY_IAM|KEELSON_\w*|OK|ARN)$/.test(word);
 }
 
 function fileOf(word: string): string {
