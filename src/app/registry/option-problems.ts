@@ -186,8 +186,9 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
 }
 
 function shutdownProblems({ shutdown: given }: ServerOptions): OptionProblem[] {
-  if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
-    return [];
+  if (!isRecord(given)) return [];
+  const values = Object.values(given).filter((value) => value !== undefined);
+  if (!values.every(Number.isSafeInteger)) return [];
   const { lingerMs, drainMs, totalMs } = mergedTimes(given);
   const least = lingerMs + drainMs + (totalMs > webFunctionMs ? 1_000 : 200);
   if (totalMs >= least) return [];

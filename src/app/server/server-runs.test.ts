@@ -2,6 +2,7 @@ import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { ConflictError } from "../../base/errors/errors.ts";
+import type { ShutdownTimes } from "../../base/process/shutdown-limits.ts";
 import { currentContext } from "../../base/request/ambient.ts";
 import { bindAlone } from "../../hosts/container/adapters.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
@@ -354,6 +355,28 @@ describe("closing a server", () => {
     });
     never.resolve("late");
     expect(await running).toBe("late");
+  });
+
+  test("a drain time of undefined is the default", async () => {
+    const { bound } = serverInternals(server);
+    // Safe cast: plain JavaScript passes `undefined`.
+    const shutdown = { drainMs: undefined } as unknown as Partial<ShutdownTimes>;
+    const bindAlone = () => Promise.reject(new Error("the test app has bound the server"));
+    const script = createServerRuns({ shutdown, bound: () => bound?.(), bindAlone });
+    const [begun, go] = [Promise.withResolvers<AbortSignal | undefined>(), Promise.withResolvers()];
+    const running = script.run(acme, (ctx) => {
+      begun.resolve(ctx.signal);
+      return go.promise;
+    });
+    const signal = await begun.promise;
+    const timer = vi.spyOn(globalThis, "setTimeout");
+    const closing = script.close();
+    expect(timer.mock.calls.map(([, ms]) => ms)).toEqual([29_000, 30_000]);
+    timer.mockRestore();
+    expect(signal?.aborted).toBe(false);
+    go.resolve("ran");
+    expect(await running).toBe("ran");
+    await closing;
   });
 
   test("does nothing when the server has never run anything", async () => {

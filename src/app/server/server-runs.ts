@@ -1,6 +1,6 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
-import { defaultTimes, type ShutdownTimes } from "../../base/process/shutdown-limits.ts";
+import { mergedTimes, type ShutdownTimes } from "../../base/process/shutdown-limits.ts";
 import { ambientStore } from "../../base/request/ambient.ts";
 import type { Tenants } from "../../parts/tenant-registry/tenant.ts";
 import type { Awaitable } from "../handlers/handler.ts";
@@ -70,7 +70,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
   };
 
   const drain = async (): Promise<void> => {
-    const { drainMs } = { ...defaultTimes, ...shutdown };
+    const { drainMs } = mergedTimes(shutdown);
     const abort = () => {
       for (const { controller } of underWay)
         controller.abort(new FrameworkError("timeout", "The server is closing"));

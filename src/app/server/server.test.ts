@@ -503,6 +503,12 @@ test("the phases of a shutdown must fit into its total", () => {
   expect(rules({ lingerMs: 0, drainMs: 2, totalMs: 1_001 })).toEqual([
     "shutdown.totalMs shutdown-total",
   ]);
+  expect(rules({ lingerMs: undefined, drainMs: 39_500 })).toEqual([
+    "shutdown.totalMs shutdown-total",
+  ]);
+  expect(rules({ lingerMs: undefined, drainMs: Object.create(null) })).toEqual([
+    "shutdown.drainMs option-type",
+  ]);
   buildServer({ features: [], shutdown: { drainMs: 36_000 } });
   buildServer({ features: [], shutdown: {} });
 });

@@ -209,9 +209,12 @@ test.each([
   [{ drainMs: 5 }, undefined, { lingerMs: 3_000, drainMs: 5, totalMs: 40_000 }],
   [{ totalMs: 1_000 }, undefined, { lingerMs: 0, drainMs: 600, totalMs: 1_000 }],
   [{ totalMs: 1_001 }, undefined, { lingerMs: 3_000, drainMs: 30_000, totalMs: 1_001 }],
+  [{ lingerMs: undefined, drainMs: 5 }, false, { lingerMs: 3_000, drainMs: 5, totalMs: 40_000 }],
+  [{ totalMs: undefined }, true, { lingerMs: 0, drainMs: 600, totalMs: 900 }],
   [{ totalMs: 40_000 }, true, { lingerMs: 0, drainMs: 600, totalMs: 40_000 }],
 ])("the times %j, on a Web Function: %s, become %j", (given, isWebFunction, times) => {
-  expect(mergedTimes(given, isWebFunction)).toEqual(times);
+  // Safe cast: the types do not allow `undefined`, but plain JavaScript passes it.
+  expect(mergedTimes(given as Partial<ShutdownTimes>, isWebFunction)).toEqual(times);
 });
 
 test("of a rest below a second, the flush has half", () => {

@@ -21,8 +21,15 @@ const webFunctionTimes: ShutdownTimes = { lingerMs: 0, drainMs: 600, totalMs: 90
 
 /** A total of at most a second has the other defaults of a Web Function. */
 export function mergedTimes(
-  given: Partial<ShutdownTimes>,
+  given: Partial<ShutdownTimes> = {},
   isWebFunction = Number(given.totalMs) <= webFunctionMs,
 ): ShutdownTimes {
-  return { ...(isWebFunction ? webFunctionTimes : defaultTimes), ...given };
+  const defaults = isWebFunction ? webFunctionTimes : defaultTimes;
+  // A spread would let a given `undefined` replace a default.
+  const {
+    lingerMs = defaults.lingerMs,
+    drainMs = defaults.drainMs,
+    totalMs = defaults.totalMs,
+  } = given;
+  return { lingerMs, drainMs, totalMs };
 }
