@@ -72,6 +72,8 @@ export interface Connection {
 export interface Connections {
   of(socket: Duplex): Connection;
   readonly known: ReadonlyMap<Duplex, Connection>;
+  /** Requests whose client has gone while their handler runs. */
+  readonly abandoned: Set<OpenRequest>;
   /** Network sockets whose TLS handshake is in progress, by address. */
   readonly shaking: ReadonlyMap<string, Socket>;
 }
@@ -125,7 +127,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
       shaking.delete(address);
     });
   } else http.on("connection", follow);
-  return { of, known, shaking };
+  return { of, known, abandoned: new Set(), shaking };
 }
 
 function lazyDeparture(): () => DOMException {

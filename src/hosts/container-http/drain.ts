@@ -21,10 +21,11 @@ export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
 
 export function createDrain(
   http: HttpServer,
-  { known, shaking }: Connections,
+  { known, abandoned, shaking }: Connections,
   draining: AbortSignal,
 ) {
   let closingSinceMs: number | undefined;
+  let isCut = false;
   const closeIdle = () => {
     const nowMs = performance.now();
     closingSinceMs ??= nowMs;
@@ -57,13 +58,26 @@ export function createDrain(
       if (requests.size > 0) session?.retire();
     }
   });
+  // Node reports that the server has closed before it reports that its last sockets have.
+  const isBusy = () =>
+    abandoned.size > 0 || [...known.values()].some(({ requests }) => requests.size > 0);
   return {
-    /** Closes the listener, and each connection once it is idle. Calls back once all have ended. */
+    /**
+     * Closes the listener, and each connection once it is idle. Calls back once all have ended, and
+     * the handlers whose clients have gone, unless they are cut off.
+     */
     close: (whenEnded: () => void): void => {
-      const sweep = setInterval(closeIdle, sweepMs);
-      closeListener(http, () => {
+      let isClosed = false;
+      const look = () => {
+        if (!isClosed) return closeIdle();
+        if (!isCut && isBusy()) return;
         clearInterval(sweep);
         whenEnded();
+      };
+      const sweep = setInterval(look, sweepMs);
+      closeListener(http, () => {
+        isClosed = true;
+        look();
       });
       closeIdle();
     },
@@ -73,9 +87,11 @@ export function createDrain(
         for (const request of requests) request.abort(reason);
         failBody?.(reason);
       }
+      for (const request of abandoned) request.abort(reason);
     },
-    underWay: () => underWay(known),
+    underWay: () => underWay(known, abandoned),
     cut: (): void => {
+      isCut = true;
       for (const [socket, { session }] of known) {
         session?.destroy();
         socket.destroy();
@@ -86,10 +102,10 @@ export function createDrain(
 }
 
 /** Names the first requests, with IDs in the same order. */
-function underWay(known: Connections["known"]) {
+function underWay(known: Connections["known"], abandoned: Connections["abandoned"]) {
   const all = [...known.values()];
   const upgraded = all.flatMap((connection) => connection.upgraded ?? []);
-  const requests = all.flatMap((connection) => [...connection.requests]);
+  const requests = [...all.flatMap((connection) => [...connection.requests]), ...abandoned];
   const names = [
     ...requests.map(({ method, path }) => `${method} ${path.slice(0, 200)}`),
     ...upgraded.map(({ path }) => `GET ${path.slice(0, 200)} (upgraded)`),

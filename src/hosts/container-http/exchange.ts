@@ -8,7 +8,7 @@ import { clientAddress } from "./client-address.ts";
 import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
 import type { Gate } from "./gate.ts";
 import type { Serving } from "./http-options.ts";
-import type { InFlightLimit, LimitedRequest } from "./in-flight-limit.ts";
+import { type InFlightLimit, isAbandoned, type LimitedRequest } from "./in-flight-limit.ts";
 import { isSmallBody, lingerAfterAnswer, readRest } from "./lingering-close.ts";
 import { type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
@@ -128,6 +128,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
 
   ended(): void {
     this.#held?.release();
+    this.#serving.connections.abandoned.delete(this);
     if (this.#sent === undefined) return; // never ran, or has no observer
     const { statusCode: status, writableFinished: isWhole } = this.#response;
     // Safe: `send` sets the scope before `#sent`.
@@ -224,6 +225,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (!this.#response.writableFinished) this.abort(connection.departure());
     if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
     this.#inFlight.leave(this);
+    if (isAbandoned(this)) this.#serving.connections.abandoned.add(this);
   }
 
   #end(): void {

@@ -29,6 +29,9 @@ afterEach(() => {
   }
 });
 
+/** Ends handlers of `POST /outlast`, which do not obey their signal. */
+const outlasting: (() => void)[] = [];
+
 const probe = defineFeature("probe", (r) => {
   r.query("time.wait", {
     route: "GET /wait",
@@ -49,7 +52,20 @@ const probe = defineFeature("probe", (r) => {
   r.query("time.stick", {
     route: "GET /stick",
     access: access.everyone,
-    handler: () => new Promise(() => {}),
+    handler: (ctx) => {
+      ctx.log.info("stick.began");
+      return new Promise(() => {});
+    },
+  });
+  r.write("time.outlast", {
+    route: "POST /outlast",
+    access: access.everyone,
+    handler: (ctx) => {
+      const { promise: go, resolve } = Promise.withResolvers<void>();
+      outlasting.push(resolve);
+      ctx.log.info("outlast.began");
+      return go.then(() => ctx.log.info("outlast.ended"));
+    },
   });
   r.write("body.size", {
     route: "POST /size",
@@ -751,6 +767,90 @@ test("cuts off requests still in flight after their time, and logs them", async 
       cutOffRequestIds: ["stuck-1"],
     }),
   );
+});
+
+/** A request of a client that disconnects while the handler runs. */
+async function abandoned(
+  path: string,
+  { port, logs, container }: Awaited<ReturnType<typeof serving>>,
+) {
+  const client = connect(port, "127.0.0.1", () =>
+    client.write(
+      `${path} HTTP/1.1\r\nhost: x\r\nx-request-id: left-1\r\ncontent-length: 0\r\n\r\n`,
+    ),
+  );
+  await expect
+    .poll(() => logs.map(({ msg }) => String(msg)))
+    .toContainEqual(expect.stringContaining("began"));
+  client.destroy();
+  await expect.poll(() => container.connections.known.size).toBe(0);
+}
+
+test("a drain waits for a handler whose client has disconnected", async () => {
+  const served = await serving();
+  const { container, runtime, http, logs } = served;
+  await abandoned("POST /outlast", served);
+  expect(container.drain.underWay()).toEqual({
+    requests: ["POST /outlast"],
+    requestIds: ["left-1"],
+    count: 1,
+    upgraded: 0,
+  });
+  const closed = once(http, "close");
+  const drained = ended(runtime, container, { lingerMs: 0, drainMs: 30_000, totalMs: 60_000 });
+  await closed;
+  expect(runtime.lifecycle.state).toBe("in-flight-drain");
+  outlasting.pop()?.();
+
+  expect(await drained).toBe(0);
+  const lines = logs.map(({ msg }) => msg);
+  expect(lines.indexOf("outlast.ended")).toBeLessThan(lines.indexOf("shutdown.completed"));
+  expect(lines).toContain("outlast.ended");
+});
+
+test("a drain notices a handler whose client disconnects as the last one", async () => {
+  const served = await serving();
+  const { container, runtime, port, http, logs } = served;
+  const client = connect(port, "127.0.0.1", () =>
+    client.write("POST /outlast HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"),
+  );
+  await expect.poll(() => logs.map(({ msg }) => msg)).toContain("outlast.began");
+  const closed = once(http, "close");
+  const drained = ended(runtime, container, { lingerMs: 0, drainMs: 30_000, totalMs: 60_000 });
+  await expect.poll(() => http.listening).toBe(false);
+  client.destroy();
+  await closed;
+  expect(runtime.lifecycle.state).toBe("in-flight-drain");
+  outlasting.pop()?.();
+
+  expect(await drained).toBe(0);
+});
+
+test("cuts off and names a handler whose client has disconnected and that does not end in time", async () => {
+  const served = await serving();
+  const { container, runtime, logs } = served;
+  await abandoned("GET /stick", served);
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 20, totalMs: 10_000 })).toBe(1);
+
+  expect(logs).toContainEqual(
+    expect.objectContaining({
+      msg: "shutdown.requests_cut_off",
+      requests: ["GET /stick"],
+      requestIds: ["left-1"],
+      count: 1,
+    }),
+  );
+});
+
+test("a drain that was cut off no longer waits for handlers", async () => {
+  const served = await serving();
+  const { drain } = served.container;
+  await abandoned("GET /stick", served);
+  const isOver = vi.fn<() => void>();
+  drain.close(isOver);
+  drain.cut();
+
+  await expect.poll(() => isOver.mock.calls.length).toBe(1);
 });
 
 test("warns requests in flight shortly before their time is over, so that they can still answer", async () => {

@@ -13,6 +13,7 @@ import type { HttpSettings, Serving } from "./http-options.ts";
 import {
   createInFlightLimit,
   type InFlightLimit,
+  isAbandoned,
   type LimitedRequest,
   maxInFlight,
 } from "./in-flight-limit.ts";
@@ -107,6 +108,7 @@ function respond(
     work: () => serve(serving, request, { send }),
     ended: () => {
       held.release();
+      serving.connections.abandoned.delete(request);
       if (answered !== undefined)
         reportSent(answered.scope, request.method, answered.status, sent, isWhole);
     },
@@ -125,6 +127,7 @@ function respond(
     connection.requests.delete(request);
     if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
     inFlight.leave(limited);
+    if (isAbandoned(limited)) serving.connections.abandoned.add(request);
   });
 }
 

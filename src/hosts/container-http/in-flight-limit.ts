@@ -23,6 +23,11 @@ export interface LimitedRequest {
   isAhead: boolean;
 }
 
+/** Whether a request that has left still runs. One that never began has both parts left. */
+export function isAbandoned({ left }: LimitedRequest): boolean {
+  return left === 1;
+}
+
 /** Memory of a waiting request without its content, in bytes. Measured: 1.9 KB. */
 const requestBytes = 2_048;
 

@@ -648,6 +648,38 @@ test("a drain waits for streams in flight, but not for idle sessions or unfinish
   expect(await drained).toBe(0);
 });
 
+test("a drain waits for a handler whose stream was reset, or whose session has ended", async () => {
+  const served = await serving();
+  const { drain, connections } = served.container;
+  const [resetting, leaving] = [await served.client(), await served.client()];
+  const reset = resetting.open({ ":path": "/held/4" });
+  const resetAnswer = answerOf(reset);
+  const left = answerOf(leaving.open({ ":path": "/held/5" }));
+  await hears(served, "held.began", 2);
+  reset.close(8);
+  leaving.session.destroy();
+  await Promise.all([resetAnswer, left]);
+  await expect
+    .poll(() => [...connections.known.values()].map(({ requests }) => requests.size))
+    .toEqual([0]);
+  expect(drain.underWay()).toMatchObject({ count: 2, upgraded: 0 });
+  expect(drain.underWay().requests.sort()).toEqual(["GET /held/4", "GET /held/5"]);
+  const listenerClosed = closed(served.http);
+  const drained = ended(served.runtime, served.container, {
+    lingerMs: 0,
+    drainMs: 30_000,
+    totalMs: 60_000,
+  });
+  await listenerClosed;
+  expect(served.runtime.lifecycle.state).toBe("in-flight-drain");
+  held.get("4")?.();
+  await expect.poll(() => drain.underWay().requests).toEqual(["GET /held/5"]);
+  expect(served.runtime.lifecycle.state).toBe("in-flight-drain");
+  held.get("5")?.();
+
+  expect(await drained).toBe(0);
+});
+
 test("over TLS too, closes idle HTTP/1.1 connections with the listener", async () => {
   const served = await serving();
   const idle = connectTls({
