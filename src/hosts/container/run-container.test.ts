@@ -11,6 +11,7 @@ import { buildServer, type Server } from "../../app/server/server.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { startEmbeddedStack } from "../../embedded/stack/index.ts";
+import type { ContainerWork, UpgradeHandler } from "../container-http/http-options.ts";
 import { runContainer, runContainerIn } from "./run-container.ts";
 
 const workers = vi.hoisted(() => ({ whileStarting: () => {}, stop: () => {} }));
@@ -115,6 +116,28 @@ test("its URL says whether it serves with TLS", async () => {
   expect(lines.at(-1)).toMatchObject({ url: `https://localhost:${container.port}` });
   await container.close();
 });
+
+test.each<[ContainerWork[], string, number]>([
+  [["http"], "HTTP/1.1 101 Switching Protocols", 1],
+  [["workers"], "HTTP/1.1 404 Not Found", 0],
+])(
+  "a process that does %j answers a request for an upgrade with %s",
+  async (run, status, count) => {
+    const upgrade = vi.fn<UpgradeHandler>(
+      (_request, socket) => void socket.end(`${status}\r\n\r\n`),
+    );
+    const container = await runContainerIn(processWith(), server(), { ...local, run, upgrade });
+    const socket = connect(container.port, "127.0.0.1");
+    socket.write(
+      "GET /live HTTP/1.1\r\nhost: x\r\nconnection: upgrade, close\r\nupgrade: echo\r\n\r\n",
+    );
+    const [answer] = await once(socket, "data");
+
+    expect(String(answer).split("\r\n")[0]).toBe(status);
+    expect(upgrade).toHaveBeenCalledTimes(count);
+    await container.close();
+  },
+);
 
 test("a signal drains it, and ends its process", async () => {
   const host = processWith();

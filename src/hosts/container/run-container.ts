@@ -199,10 +199,12 @@ const checkAgainMs = 1_000;
 
 /** Listens, and returns the port. */
 async function serve(
-  { runtime, life, options, address: { port, host } }: Start,
+  { runtime, life, options, works, address: { port, host } }: Start,
   front: Front,
 ): Promise<number> {
-  const container = createHttpServer(runtime, options, front);
+  const { upgrade: _upgrade, ...withoutUpgrade } = options;
+  const given = works.has("http") ? options : withoutUpgrade;
+  const container = createHttpServer(runtime, given, front);
   const { http } = container;
   http.listen(port, host);
   await once(http, "listening").catch((error: unknown) => {
