@@ -9,8 +9,13 @@ import { buildServer } from "keelson";
 import { startTestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 
+import { openContainerMetrics } from "../../src/app/metrics/metrics.ts";
+import { createRuntime } from "../../src/app/server/create-runtime.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
 import { metricList } from "../../src/base/metrics/metric-list.ts";
+import { beginLife } from "../../src/hosts/container/process-life.ts";
 import { shop } from "../fixtures/measured.ts";
+import { unusedAdapters } from "../fixtures/unused-adapters.ts";
 
 /** Registers OpenTelemetry's own SDK, as an application does. */
 function registered(temporality = AggregationTemporality.CUMULATIVE) {
@@ -23,6 +28,9 @@ function registered(temporality = AggregationTemporality.CUMULATIVE) {
   const read = async () => {
     exporter.reset();
     await provider.forceFlush();
+    return sent();
+  };
+  const sent = () => {
     const scopes = exporter.getMetrics().at(-1)?.scopeMetrics ?? [];
     return scopes.flatMap(({ scope, metrics }) =>
       metrics.flatMap(({ descriptor, dataPoints }) =>
@@ -35,7 +43,7 @@ function registered(temporality = AggregationTemporality.CUMULATIVE) {
       ),
     );
   };
-  return { read, shutdown: () => provider.shutdown() };
+  return { read, sent, shutdown: () => provider.shutdown() };
 }
 
 afterEach(() => api.disable());
@@ -110,6 +118,29 @@ test("a closed server stops reporting gauges, and other servers continue", async
   expect(await lengths()).toHaveLength(1);
   await second?.close();
   expect(await lengths()).toEqual([]);
+  await shutdown();
+});
+
+test("a stopping container sends the measure of its last sweep, and then stops reporting it", async () => {
+  const { read, sent, shutdown } = registered(AggregationTemporality.DELTA); // the other goes on with what it has seen
+  const server = buildServer({ features: [shop] });
+  const runtime = createRuntime(server, {
+    variables: {},
+    write: () => {},
+    openAdapters: async () => unusedAdapters,
+    measuring: await openContainerMetrics(serverInternals(server)),
+  });
+  const ages = (points: ReturnType<typeof sent>) =>
+    points.filter(({ name }) => name === "keelson.outbox.age").map(({ value }) => value);
+  const life = beginLife(runtime, { lingerMs: 0, drainMs: 5_000, totalMs: 30_000 });
+  life.tell({ type: "started" });
+  const finished = async () => runtime.metrics?.record("keelson.outbox.age", 7);
+  life.workers = { stop: () => {}, finished };
+  life.tell({ type: "terminate" });
+
+  expect(await life.ended).toBe(0);
+  expect(ages(sent())).toEqual([7]);
+  expect(ages(await read())).toEqual([]);
   await shutdown();
 });
 

@@ -88,7 +88,8 @@ export interface Runtime {
   readonly lifecycle: ProcessState;
   readonly adapters: OpeningAdapters;
   readonly runs: Lazy<RunServices>;
-  close(): Promise<void>;
+  /** With `keepsMetrics`, the host closes the metrics itself, after it has flushed them. */
+  close(options?: { readonly keepsMetrics: boolean }): Promise<void>;
 }
 
 /** Limits the requests of each tenant that the process works on, until their ends are observed. */

@@ -137,9 +137,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     channels,
     deliveryJob: createDeliveryJob(channels),
     runs: lazyRuns(parts, options.schedule),
-    close: async () => {
+    close: async ({ keepsMetrics } = { keepsMetrics: false }) => {
       if (state.bound === bound) state.bound = undefined;
-      parts.metrics?.close?.();
+      if (!keepsMetrics) parts.metrics?.close?.();
       runtime.runs = lazyRuns(parts, options.schedule);
       await adapters.close();
     },

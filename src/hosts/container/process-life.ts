@@ -92,7 +92,10 @@ export function beginLife(
       log.error("shutdown.workers_cut_off", { messages: cutMessages, count: messages.length });
     },
     "close-resources": () => {
-      void closeResources(runtime, leftMs()).then((clean) => done("resources-closed", clean));
+      // Closed gauges would be missing from the flush.
+      const close = () => runtime.close({ keepsMetrics: true });
+      const resources = { server: runtime.server, log, close };
+      void closeResources(resources, leftMs()).then((clean) => done("resources-closed", clean));
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
@@ -111,6 +114,7 @@ export function beginLife(
     exit: () => {
       clearTimeout(timer);
       end(lifecycle.exitCode);
+      runtime.metrics?.close?.();
     },
   };
 
