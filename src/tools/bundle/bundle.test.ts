@@ -46,6 +46,18 @@ import { named } from "./errors.ts";
 globalThis.startedTwo = true;
 export const handler = async () => \`\${named("two")} \${(await (await import("./src/hosts/lambda-http/http-events.ts")).answer())}\`;
 `,
+  "waiting.ts": `
+import { waited } from "./waits.ts";
+export const handler = async () => waited.join(" ");
+`,
+  "waits.ts": `
+import { named } from "./errors.ts";
+export const waited = [named("waited")];
+try {
+  const { answer } = await import("./src/hosts/lambda-http/http-events.ts");
+  waited.push(await answer());
+} catch {}
+`,
   "errors.ts": "export const named = (text: string) => `named ${text}`;\n",
   "shared.ts": `
 import { named } from "./errors.ts";
@@ -179,6 +191,17 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
       startedTwo: true,
     });
   });
+
+  test.each([[["waiting"]], [["waiting", "one"]]])(
+    "the bundle of %j starts although a module that it imports waits for lazy files",
+    async (entries) => {
+      const outdir = await bundle(entries);
+
+      expect(await called(outdir, "waiting", "")).toMatchObject({
+        result: "named waited named shared/answer named shared/client legacy 6",
+      });
+    },
+  );
 
   test("imports no module of Node statically, which would initialise all of its members", async () => {
     const outdir = await bundle(["one"]);

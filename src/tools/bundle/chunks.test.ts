@@ -1,5 +1,7 @@
+import { parseAst } from "rolldown/parseAst";
 import { expect, test } from "vitest";
 import { divide, type ModuleFacts } from "./chunks.ts";
+import { hasTopLevelAwait } from "./top-level-await.ts";
 
 const http = "/app/node_modules/keelson/dist/hosts/lambda-http/http-events.js";
 const sdk = "/app/node_modules/keelson/dist/aws/clients/dynamodb-sdk.js";
@@ -16,12 +18,13 @@ function divided(
       ? null
       : {
           isEntry: /^[A-Z]/.test(id),
-          code: found[2] ?? "",
           importedIds: found[0],
           dynamicallyImportedIds: found[1],
         };
   };
-  const { start, lazy } = divide(Object.keys(modules), facts);
+  const { start, lazy } = divide(Object.keys(modules), facts, (id) =>
+    hasTopLevelAwait(modules[id]?.[2], parseAst),
+  );
   return Object.fromEntries(Object.keys(modules).map((id) => [id, start(id) ?? lazy(id)]));
 }
 
@@ -61,21 +64,56 @@ test("entries share a file for their common imports and have one file each for t
   expect(chunks).toEqual({ A: "start", b: "start", C: "start2", both: "start3" });
 });
 
-test.each(["await run();", "export const it = await run();", "\nlet { a, b } =\n  await run();"])(
-  "an entry that waits at its top level keeps a file of its own: %j",
-  (code) => {
-    const chunks = divided({ A: [["b"], ["later"], code], b: [[], []], later: [["b"], []] });
+test.each([
+  "await run();",
+  "export const it = await run();",
+  "\nlet { a, b } =\n  await run();",
+  "try {\n  await run();\n} catch {}",
+  "if (x) await run();",
+  "const x = (await run()).y;",
+  "const a = 1, b = await run();",
+  "for await (const x of run()) {}",
+  "await using x = run();",
+  "class A extends (await run()) {}",
+  "const x = <T,>(y: T) => y;\nawait run();",
+  "const x = <div>{await run()}</div>;",
+])("an entry that waits at its top level keeps a file of its own: %j", (code) => {
+  const chunks = divided({ A: [["b"], ["later"], code], b: [[], []], later: [["b"], []] });
 
-    expect(chunks).toEqual({ A: undefined, b: "start", later: undefined });
-  },
-);
+  expect(chunks).toEqual({ A: undefined, b: "start", later: undefined });
+});
 
-test.each(["const later = async () => await run();", "  await run();", 'say("await run();");'])(
-  "an entry that waits in a function shares the start file: %j",
-  (code) => {
-    expect(divided({ A: [["b"], [], code], b: [[], []] })).toEqual({ A: "start", b: "start" });
-  },
-);
+test("a module that waits at its top level, and those that import it, are in no start file", () => {
+  const chunks = divided({
+    A: [["m", "b"], []],
+    m: [["b"], ["later"], "await run();"],
+    b: [[], []],
+    later: [["b"], []],
+  });
+
+  expect(chunks).toEqual({ A: undefined, m: undefined, b: "start", later: undefined });
+});
+
+test("a module that waits at its top level is not in the file of the first request either", () => {
+  const chunks = divided({
+    A: [["m"], [http]],
+    m: [[], [], "await run();"],
+    [http]: [["m"], []],
+  });
+
+  expect(chunks).toEqual({ A: undefined, m: undefined, [http]: "first" });
+});
+
+test.each([
+  "const later = async () => await run();",
+  "async function later() {\nawait run();\n}",
+  "class A {\n  async later() {\n    for await (const x of run()) {}\n  }\n}",
+  "const text = `\nawait run();\n`;",
+  'say("await run();");',
+  '{ "json": "await" }',
+])("an entry that does not wait at its top level shares the start file: %j", (code) => {
+  expect(divided({ A: [["b"], [], code], b: [[], []] })).toEqual({ A: "start", b: "start" });
+});
 
 test("leaves a module out of start files if one entry imports it statically and another dynamically", () => {
   const chunks = divided({ A: [["sometimes"], []], C: [[], ["sometimes"]], sometimes: [[], []] });

@@ -4,7 +4,6 @@ import type { Metafile } from "esbuild";
 
 export interface ModuleFacts {
   readonly isEntry: boolean;
-  readonly code: string | null;
   readonly importedIds: readonly string[];
   readonly dynamicallyImportedIds: readonly string[];
 }
@@ -44,10 +43,14 @@ function isHttp(id: string) {
  * | the first request | any | one file |
  * | the SDK as keelson uses it | any | a separate file, which a configuration query does not need |
  *
- * An entry with a top-level `await` keeps its own file. If lazy files imported from it, they would
- * wait for its end while it waits for them.
+ * A module with a top-level `await` is in none of these files, nor is any that imports it. If lazy
+ * files imported from its file, they would wait for its end while it waits for them.
  */
-export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
+export function divide(
+  ids: Iterable<string>,
+  factsOf: (id: string) => ModuleFacts | null,
+  isAwaiting: (id: string) => boolean,
+): Chunks {
   const all = [...ids];
   const facts = (id: string) => factsOf(id) ?? outside;
   const imports = (id: string) => facts(id).importedIds;
@@ -57,7 +60,10 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
     ever: reach([entry], (id) => [...imports(id), ...facts(id).dynamicallyImportedIds]),
   }));
   const [http, sdk] = [reach(all.filter(isHttp), imports), reach(all.filter(isSdk), imports)];
-  const isStart = (id: string) => reached.some(({ atStart }) => atStart.has(id));
+  const started = new Set(reached.flatMap(({ atStart }) => [...atStart]));
+  const waiting = reach([...started].filter(isAwaiting), (id) =>
+    [...started].filter((importer) => imports(importer).includes(id)),
+  );
   // Whether every entry that ever reads the module reads it during a cold start.
   const isOnlyStart = (id: string) =>
     reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
@@ -66,14 +72,14 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   return {
     start: (id) => {
       used.add(id);
-      if (!isStart(id) || !isOnlyStart(id) || isAwaiting(facts(id))) return undefined;
+      if (!started.has(id) || !isOnlyStart(id) || waiting.has(id)) return undefined;
       const key = reached.map(({ atStart }) => Number(atStart.has(id))).join("");
       const name = names.get(key) ?? (names.size === 0 ? "start" : `start${names.size + 1}`);
       names.set(key, name);
       return name;
     },
     lazy: (id) => {
-      if (isStart(id) && !isOnlyStart(id)) return undefined;
+      if (started.has(id)) return undefined;
       if (http.has(id)) return "first";
       return sdk.has(id) && used.has(id) && !isSdk(id) ? "sdk" : undefined;
     },
@@ -82,15 +88,9 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 
 const outside: ModuleFacts = {
   isEntry: false,
-  code: null,
   importedIds: [],
   dynamicallyImportedIds: [],
 };
-
-/** Top-level statements start at the beginning of a line. Another line that matches costs a file more. */
-function isAwaiting({ isEntry, code }: ModuleFacts): boolean {
-  return isEntry && /^(?:export )?(?:(?:const|let|var) [^=]+=\s*)?await\b/m.test(String(code));
-}
 
 function reach(from: readonly string[], next: (id: string) => readonly string[]) {
   const reached = new Set(from);
@@ -130,6 +130,7 @@ export function groupChunks(
   outputs: Metafile["outputs"],
   folder: string,
   textOf: (path: string) => string,
+  isAwaiting: (path: string) => boolean,
 ) {
   const idOf = (path: string) => outputs[path]?.entryPoint ?? path;
   const factsAt = ([path, output]: readonly [string, Metafile["outputs"][string]]): Facts => {
@@ -143,8 +144,7 @@ export function groupChunks(
     const out = resolve(folder, dirname(path), name.replace(mark, ""));
     const file = { path: resolve(folder, path), out, exports, ...(entryPoint && { entryPoint }) };
     const isEntry = entryPoint !== undefined && !name.startsWith(mark);
-    const code = isEntry ? textOf(file.path) : null;
-    return { file, isEntry, code, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
+    return { file, isEntry, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
   };
   const facts = new Map(
     Object.entries(outputs).map((output) => [idOf(output[0]), factsAt(output)] as const),
@@ -157,7 +157,7 @@ export function groupChunks(
     ...factsOf(id).dynamicallyImportedIds,
   ]);
   const used = new Map([...facts].filter(([id]) => reached.has(id)));
-  const chunks = divide(used.keys(), factsOf);
+  const chunks = divide(used.keys(), factsOf, (id) => isAwaiting(factsOf(id).file.path));
   const files = [...used.values()].map(({ file }) => file);
   const named = Map.groupBy(used, ([id]) => chunks.start(id) ?? chunks.lazy(id));
   const groups = [...named].flatMap(([name, members]) => {

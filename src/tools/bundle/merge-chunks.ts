@@ -47,7 +47,11 @@ export async function mergeChunks(
   const isScript = ([path]: readonly [string, unknown]) => path.endsWith(extension);
   const scripts = Object.fromEntries(Object.entries(made.metafile.outputs).filter(isScript));
   const textOf = textsOf(made.outputFiles);
-  const { files, groups } = groupChunks(scripts, folder, textOf);
+  const awaiting = await awaitingFiles(
+    build,
+    made.outputFiles.filter(({ path }) => path.endsWith(extension)),
+  );
+  const { files, groups } = groupChunks(scripts, folder, textOf, (path) => awaiting.has(path));
   const grouped = new Set(groups.flatMap((group) => group.files));
   const single = files.filter((file) => !grouped.has(file));
   const named = (out: string) => relative(resolve(folder, outdir), out).slice(0, -extension.length);
@@ -67,6 +71,18 @@ export async function mergeChunks(
   );
   outputFiles.push(...assets);
   return { metafile: metafileOf(metafile, made.metafile), outputFiles };
+}
+
+/** A conversion of an ES module to CommonJS fails if the module waits at its top level. */
+async function awaitingFiles({ esbuild }: PluginBuild, files: readonly OutputFile[]) {
+  const isAwaiting = ({ text }: OutputFile) =>
+    esbuild.transform(text, { format: "cjs" }).then(
+      () => false,
+      () => true,
+    );
+  const suspects = files.filter(({ text }) => /\bawait\b/.test(text));
+  const isAwaitings = await Promise.all(suspects.map(isAwaiting));
+  return new Set(suspects.flatMap(({ path }, index) => (isAwaitings[index] ? [path] : [])));
 }
 
 /** Drops options that are `undefined`, because esbuild rejects them. */

@@ -2,6 +2,7 @@ import { isBuiltin } from "node:module";
 import type { CodeSplittingGroup, InputOptions, OutputOptions, Plugin } from "rolldown";
 import { type BuiltinKind, builtinSource } from "./builtins.ts";
 import { type Chunks, divide, isSdk } from "./chunks.ts";
+import { hasTopLevelAwait } from "./top-level-await.ts";
 import { indexName, indexText, webEntry } from "./web-index.ts";
 
 /**
@@ -79,7 +80,10 @@ export function rolldownPlugin(): RolldownPlugin {
       if (isSdk(id)) this.emitFile({ type: "chunk", id, name: "dynamodb-sdk" });
     },
     buildEnd() {
-      chunks = divide(this.getModuleIds(), (id) => this.getModuleInfo(id));
+      const infoOf = (id: string) => this.getModuleInfo(id);
+      chunks = divide(this.getModuleIds(), infoOf, (id) =>
+        hasTopLevelAwait(infoOf(id)?.code, this.parse),
+      );
     },
     generateBundle(_options, bundle) {
       const web = Object.values(bundle).find(
