@@ -1,7 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { type } from "arktype";
 import * as v from "valibot";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { createSchemaReader, importFrom, type JsonSchema } from "./json-schema.ts";
@@ -431,6 +431,50 @@ describe("gives the same result for the same declarations", () => {
       properties: { at: date },
     });
   });
+});
+
+test("schemas read in parallel wait once for a later time, which shows generated defaults", async () => {
+  const wait = vi.spyOn(Atomics, "wait");
+  const reader = createSchemaReader();
+  const given = z.object({ a: z.string().default("a"), b: z.number().default(1) });
+  const generated = z.object({ at: z.number().default(() => Date.now()) });
+
+  const said = await Promise.all(
+    [given, generated].map((schema) => reader.read(schema, "input", "files.file.show input")),
+  );
+
+  expect(said).toEqual([
+    {
+      type: "object",
+      properties: { a: { ...text, default: "a" }, b: { type: "number", default: 1 } },
+    },
+    { type: "object", properties: { at: { type: "number" } } },
+  ]);
+  expect(wait).toHaveBeenCalledTimes(1);
+});
+
+test("a default is read although a test has frozen the clock", {
+  timeout: 20_000,
+}, async () => {
+  let calls = 0;
+  const now = vi.spyOn(Date, "now").mockImplementation(() => {
+    if (++calls > 100_000) throw new Error("waits for the clock");
+    return 1;
+  });
+  const { said } = await read(z.string().default("a"), "input");
+  now.mockRestore();
+
+  expect(said).toEqual({ ...text, default: "a" });
+});
+
+test("schemas that cannot be described are listed in the order of reading", async () => {
+  const reader = createSchemaReader();
+  await Promise.all([
+    reader.read(z.object({ a: z.string().default("a"), b: z.bigint() }), "output", "first"),
+    reader.read(z.bigint(), "output", "second"),
+  ]);
+
+  expect(reader.unsaid.map(({ where }) => where)).toEqual(["first: b", "second"]);
 });
 
 test("a missing or outdated package is named with the command that installs it", async () => {

@@ -48,18 +48,24 @@ export function createSchemaReader({
 }: {
   readonly from?: string | undefined;
 } = {}) {
-  const entries = new Map<string, UnsaidSchema>();
+  const reads: UnsaidSchema[][] = [];
   const load = (name: string, member: string) => importFrom(name, member, from);
+  const laterMoment = createLaterMoment();
 
-  const note = (said: unknown, entry: Omit<UnsaidSchema, "why">, path: readonly string[] = []) => {
+  const note = (
+    entries: UnsaidSchema[],
+    said: unknown,
+    entry: Omit<UnsaidSchema, "why">,
+    path: readonly string[] = [],
+  ) => {
     if (typeof said !== "object" || said === null) return;
     const { [unsaidMark]: why } = said as JsonSchema; // safe: any member of an object can be read
     if (typeof why === "string") {
       const where = path.length === 0 ? entry.where : `${entry.where}: ${path.join(".")}`;
-      entries.set(`${where}\n${why}`, { ...entry, where, why });
+      entries.push({ ...entry, where, why });
     }
     for (const [name, part] of Object.entries(said))
-      note(part, entry, walked.has(name) ? path : [...path, name]);
+      note(entries, part, entry, walked.has(name) ? path : [...path, name]);
   };
   return {
     /**
@@ -75,19 +81,38 @@ export function createSchemaReader({
       where: string,
       isSentAsText?: (field: string) => boolean,
     ): Promise<JsonSchema> => {
-      const all = await schemaOf(schema, { side, load }).catch((error: unknown) =>
+      const entries: UnsaidSchema[] = [];
+      reads.push(entries);
+      const all = await schemaOf(schema, { side, load, laterMoment }).catch((error: unknown) =>
         unsaid(error instanceof Error ? error.message : String(error)),
       );
       const said = isSentAsText ? await withRefusedTexts(schema, all, isSentAsText) : all;
       const { $schema: _, ...own } = withoutEmptyTuples(
         side === "output" ? withMissingMembers(said) : said,
       );
-      note(own, { where, vendor: schema["~standard"].vendor });
+      note(entries, own, { where, vendor: schema["~standard"].vendor });
       return own;
     },
     get unsaid(): readonly UnsaidSchema[] {
-      return [...entries.values()];
+      return [
+        ...new Map(reads.flat().map((entry) => [`${entry.where}\n${entry.why}`, entry])).values(),
+      ];
     },
+  };
+}
+
+/**
+ * Stops the thread for 2 ms: in a test, `Date` and timers may be frozen. Concurrent callers share
+ * one stop, because a document may have hundreds of defaults.
+ */
+function createLaterMoment() {
+  let waiting: Promise<void> | undefined;
+  return () => {
+    waiting ??= Promise.resolve().then(() => {
+      waiting = undefined;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
+    });
+    return waiting;
   };
 }
 

@@ -1,6 +1,6 @@
 import { type, scope as types } from "arktype";
 import * as v from "valibot";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { access } from "../../base/identity/access.ts";
 import type { BodyLimits } from "../../parts/http/limits.ts";
@@ -84,6 +84,21 @@ const object = (properties: object, required = Object.keys(properties)) => ({
   type: "object",
   properties,
   ...(required.length > 0 && { required }),
+});
+
+test("a document waits once for a later time, however many schemas have defaults", async () => {
+  const wait = vi.spyOn(Atomics, "wait");
+  await documentOf((r) => {
+    for (const name of ["first", "second", "third"]) {
+      const schema = z.object({ size: z.number().default(1) });
+      r.write(`mug.${name}`, {
+        route: `POST /${name}`,
+        ...{ access: everyone, input: schema, output: schema, handler },
+      });
+    }
+  });
+
+  expect(wait).toHaveBeenCalledTimes(1);
 });
 
 describe("the fields of an input", () => {

@@ -3,7 +3,7 @@ import { namesTokens } from "../../base/identity/auth-options.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isRateLimited } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
-import { routed } from "../registry/registry.ts";
+import { type RoutedHandler, routed } from "../registry/registry.ts";
 import {
   answerHeaders,
   answersOf,
@@ -16,7 +16,12 @@ import { apiKeyOperations } from "./api-key-operations.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, createComponents } from "./components.ts";
 import { errorSchemas } from "./error-schemas.ts";
-import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
+import {
+  createSchemaReader,
+  type SchemaReader,
+  type ServerDocument,
+  titleOf,
+} from "./json-schema.ts";
 import { type DeclaredHandler, type DeclaredOperation, ownOperations } from "./own-operations.ts";
 import {
   headerParameters,
@@ -48,15 +53,14 @@ export async function openApiDocument(
   const errors: ErrorAnswers = new Map();
   const firstNames = new Map<string, readonly string[]>();
   const paths: Record<string, Record<string, JsonSchema>> = {};
-  for (const { route, target: handler } of routed([...registry.handlers.values(), ...own])) {
-    const { stream } = handler;
+  const routes = routed([...registry.handlers.values(), ...own]);
+  // In parallel, because concurrent reads share one wait.
+  const schemas = await Promise.all(routes.map((routed) => readSchemas(reader, routed)));
+  for (const [index, { route, target: handler }] of routes.entries()) {
     const ownOperation = handler.feature === "keelson" ? ownOperations[handler.name] : undefined;
-    const read = async (side: "input" | "output") => {
-      const schema = side === "output" ? (stream?.item ?? handler.output) : handler.input;
-      if (schema === undefined) return side === "input" ? ownOperation?.input : undefined;
-      const isSentAsText = side === "input" ? sentAsText(route, handler) : undefined;
-      const said = await reader.read(schema, side, `${handler.name} ${side}`, isSentAsText);
-      return components.embed(said, `${handler.name}.${side}`);
+    const embedded = (side: "input" | "output") => {
+      const said = schemas[index]?.[side];
+      return said && components.embed(said, `${handler.name}.${side}`);
     };
     const names = namesOf(route.segments);
     // To OpenAPI, paths that differ only in parameter names are equal.
@@ -68,9 +72,9 @@ export async function openApiDocument(
       pathNames,
       handler,
       own: ownOperation,
-      input: await read("input"),
-      output: await read("output"),
-      stream: stream?.kind,
+      input: embedded("input") ?? ownOperation?.input,
+      output: embedded("output"),
+      stream: handler.stream?.kind,
       mayBeNothing: await takesNothing(handler),
       isLimited: isRateLimited(handler, server),
     };
@@ -102,6 +106,19 @@ export async function openApiDocument(
       .map(({ name }) => `${name} input: body`),
   );
   return { document, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
+}
+
+async function readSchemas(
+  reader: SchemaReader,
+  { route, target: handler }: RoutedHandler<DeclaredHandler>,
+) {
+  const { name, input, output, stream } = handler;
+  const whole = stream?.item ?? output;
+  const [readInput, readOutput] = await Promise.all([
+    input && reader.read(input, "input", `${name} input`, sentAsText(route, handler)),
+    whole && reader.read(whole, "output", `${name} output`),
+  ]);
+  return { input: readInput, output: readOutput };
 }
 
 function operationOf(

@@ -14,6 +14,8 @@ export interface ReadOptions {
   readonly side: Side;
   /** @throws Error if the package is not installed. */
   readonly load: (name: string, member: string) => Promise<ImportedFunction>;
+  /** Waits until the clock has moved. Concurrent callers share one wait. */
+  readonly laterMoment: () => Promise<void>;
 }
 
 export type ImportedFunction = (...given: readonly unknown[]) => unknown;

@@ -48,11 +48,12 @@ export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
 /** A part with a type in `.meta()` gets that type. */
 export async function zodSchema(
   schema: ZodSchema,
-  { side, load }: ReadOptions,
+  { side, load, laterMoment }: ReadOptions,
 ): Promise<JsonSchema> {
+  const defaults = new Map<Definition, string>();
   const override = ({ zodSchema: { _zod }, jsonSchema }: Said) => {
     const { def } = _zod;
-    if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema);
+    if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema, defaults);
     // In JSON Schema, `readOnly` members cannot be sent; in zod, code cannot change them.
     if (def.type === "readonly") delete jsonSchema["readOnly"];
     sayPatterns(untrueOf(_zod), jsonSchema);
@@ -66,12 +67,14 @@ export async function zodSchema(
   const options = { unrepresentable: "any", override };
   // Safe cast: it only makes `jsonSchema` optional.
   const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>;
-  if (jsonSchema !== undefined)
-    return openIntersections(named(jsonSchema[side]({ target, libraryOptions: options })));
   // zod/mini, and zod before 4.2, have no `jsonSchema`.
-  const toJSONSchema = await load("zod", "toJSONSchema");
-  // Safe cast: the function returns a JSON Schema.
-  const said = toJSONSchema(schema, { ...options, io: side, target }) as JsonSchema;
+  const toJSONSchema = jsonSchema === undefined ? await load("zod", "toJSONSchema") : undefined;
+  const convert = () =>
+    // Safe cast: both return a JSON Schema.
+    (jsonSchema?.[side]({ target, libraryOptions: options }) ??
+      toJSONSchema?.(schema, { ...options, io: side, target })) as JsonSchema;
+  const first = convert();
+  const said = defaults.size === 0 ? first : await laterMoment().then(convert);
   return openIntersections(named(said));
 }
 
@@ -119,12 +122,18 @@ function inJson(
   }
 }
 
-/** A generated default, an ID or a time, is not part of the contract. */
-function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown>): void {
-  const first = JSON.stringify(def.defaultValue);
-  const before = Date.now();
-  while (Date.now() === before); // up to one millisecond, each time a document is generated
-  if (JSON.stringify(def.defaultValue) !== first) delete jsonSchema["default"];
+/**
+ * A generated default, an ID or a time, is not part of the contract. Two conversions at different
+ * times show it: `defaults` has the values of the first.
+ */
+function dropChangingDefault(
+  def: Definition,
+  jsonSchema: Record<string, unknown>,
+  defaults: Map<Definition, string>,
+): void {
+  const value = String(JSON.stringify(def.defaultValue));
+  if ((defaults.get(def) ?? value) !== value) delete jsonSchema["default"];
+  defaults.set(def, value);
 }
 
 /** Patterns that reject valid values: those with flags, and zod's for IPv6 (`::ffff:192.0.2.1`). */

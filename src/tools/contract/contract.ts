@@ -165,7 +165,11 @@ async function lockedRoute(
   const place = { method: route.method, path: `${basePath}${route.pattern}` };
   const where = routeText(place);
   const whole = stream?.item ?? output;
-  const said = whole && (await reader.read(whole, "output", `${where} output`));
+  // In parallel, because concurrent reads share one wait.
+  const [said, lockedInput] = await Promise.all([
+    whole && reader.read(whole, "output", `${where} output`),
+    input && reader.read(input, "input", `${where} input`, sentAsText(route, target)),
+  ]);
   const isOptional = said !== undefined && !isNothing(said) && (await takesNothing(target));
   return defined({
     ...place,
@@ -174,8 +178,7 @@ async function lockedRoute(
     access: lockedAccess(access as NonNullable<typeof access>),
     signed: webhook && (isScheme(webhook.verify) ? webhook.verify.name : "function"),
     ...(kind === "write" ? { body, ...keyOf(onceRule(target.once, serverOnce)) } : {}),
-    input:
-      input && (await reader.read(input, "input", `${where} input`, sentAsText(route, target))),
+    input: lockedInput,
     output: said,
     stream: stream?.kind,
     statuses: (status ?? (isOptional ? [200, 204] : undefined))?.toSorted((a, b) => a - b),
