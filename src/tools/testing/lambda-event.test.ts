@@ -157,6 +157,33 @@ test.each(["restApi", "httpApi", "httpApiV1"] as const)(
   },
 );
 
+test.each(triggers)(
+  "%s: a parameter or header may have the name of an object's member",
+  async (trigger) => {
+    const event = lambdaEvent(trigger, {
+      path: "/echo/1?constructor=1&__proto__=2",
+      headers: Object.fromEntries([
+        ["toString", "3"],
+        ["__proto__", "4"],
+      ]),
+    });
+    const { body } = await ask(event);
+
+    expect(Object.entries(body.input)).toEqual(
+      expect.arrayContaining([
+        ["constructor", "1"],
+        ["__proto__", "2"],
+      ]),
+    );
+    expect(Object.entries(body.headers)).toEqual(
+      expect.arrayContaining([
+        ["tostring", "3"],
+        ["__proto__", "4"],
+      ]),
+    );
+  },
+);
+
 test("a repeated parameter is a list, except for a load balancer without multi-value headers", async () => {
   const lists = await Promise.all(
     triggers.map(

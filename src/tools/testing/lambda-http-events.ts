@@ -221,9 +221,8 @@ function lowered(headers: Headers): Headers {
 }
 
 function listsOf(pairs: Iterable<readonly [string, string]>): Record<string, string[]> {
-  const lists: Record<string, string[]> = {};
-  for (const [name, value] of pairs) lists[name] = [...(lists[name] ?? []), value];
-  return lists;
+  const lists = [...Map.groupBy(pairs, ([name]) => name)];
+  return Object.fromEntries(lists.map(([name, all]) => [name, all.map(([, value]) => value)]));
 }
 
 /** Prefixes the stage to the path, decoded if possible, as in API Gateway. */
