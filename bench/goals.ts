@@ -102,8 +102,7 @@ export const goals: Readonly<Record<string, Goal>> = {
   "http-memory": { goal: "ratio <= 1.1" },
   "lambda-cold": {
     goal: "ratio <= 0.55",
-    missed:
-      "the floor, which only signs one request, takes two thirds of our time",
+    missed: "the floor, which only signs one request, takes two thirds of our time",
   },
   "json-hostile": { goal: "ratio <= 2" },
   "wall-command": { goal: "ours <= 1000 ns" },

@@ -11,10 +11,11 @@ import type { Runtime } from "../runtime/runtime.ts";
 export async function closeResources(
   runtime: Pick<Runtime, "server" | "log" | "close">,
   limitMs: number,
+  options?: Parameters<Runtime["close"]>[0],
 ): Promise<boolean> {
   const resources = [
     ...[...runtime.server.closers].reverse(),
-    ["adapters", () => runtime.close()] as const,
+    ["adapters", () => runtime.close(options)] as const,
   ];
   const endMs = performance.now() + limitMs;
   let isClean = true;

@@ -92,10 +92,8 @@ export function beginLife(
       log.error("shutdown.workers_cut_off", { messages: cutMessages, count: messages.length });
     },
     "close-resources": () => {
-      // Closed gauges would be missing from the flush.
-      const close = () => runtime.close({ keepsMetrics: true });
-      const resources = { server: runtime.server, log, close };
-      void closeResources(resources, leftMs()).then((clean) => done("resources-closed", clean));
+      const closing = closeResources(runtime, leftMs(), { keepsMetrics: true }); // for the flush
+      void closing.then((clean) => done("resources-closed", clean));
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
