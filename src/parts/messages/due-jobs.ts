@@ -247,7 +247,8 @@ async function sendOne(options: SendingOptions, row: OutboxRow): Promise<string 
       await sendJob(queues, job);
     } catch (error) {
       if (!queues.jobs.isFinal(error)) throw error;
-      if (mayMerge) await unmark(await options.equalJobs(), { ...job, jobId: row.eventId });
+      const unsent = { ...job, jobId: row.eventId };
+      await (mayMerge && options.equalJobs().then((marks) => unmark(marks, unsent)));
       if (due === undefined) throw error;
       return String(error).slice(0, maxReasonLength);
     }

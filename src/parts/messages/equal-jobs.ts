@@ -18,7 +18,7 @@ export interface EqualJobStore {
    * one. Returns that mark.
    */
   mark(key: ClaimKey, job: EqualJob): Promise<EqualJob | undefined>;
-  /** Deletes the mark of a job. That of another job stays. */
+  /** Deletes the mark of a job. A mark of another job stays. */
   unmark(key: ClaimKey, jobId: string): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export interface EqualJobStore {
  * | 5 minutes after it, or more: this job waited in an outage | is sent |
  *
  * The mark follows the commit and precedes the send. A process that dies in between leaves the row
- * in the outbox, so the job is sent later. If the queue refuses the job for good, {@link unmark}
+ * in the outbox, so the job is sent later. If the queue permanently refuses the job, {@link unmark}
  * deletes the mark before the job is set aside, so that no later one merges with it.
  *
  * @returns the ID of the job that it merges with; `undefined` if it is sent.
