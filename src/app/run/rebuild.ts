@@ -40,7 +40,8 @@ export interface Rebuilt {
   readonly hasSwitched: boolean;
   /**
    * Tenants that keep their active version, because some of their events could not be counted. `""`
-   * stands for events without a tenant. Sorted. Absent if all events were counted.
+   * stands for events without a tenant, which have the version of all tenants, even if it misses
+   * some of them. Sorted. Absent if all events were counted.
    */
   readonly lost?: readonly string[];
 }

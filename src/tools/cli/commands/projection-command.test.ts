@@ -158,7 +158,7 @@ describe("keelson projection", () => {
     expect(lines.at(-2)).toMatch(/^keelson: \d more events are not counted$/);
     expect(lines.some((line) => line.includes(" of no tenant is not counted: "))).toBe(true);
     expect(lines.at(-1)).toMatch(
-      /^keelson: not whole: no tenant, "drop-0", .* and \d more; a tenant/,
+      /^keelson: not whole: no tenant, "drop-0", .* and \d more; a tenant that is not keeps the version that it reads; reads without a tenant use the version of all tenants: fix/,
     );
   });
 
@@ -199,6 +199,19 @@ describe("keelson projection", () => {
       code: 0,
       err: "",
     });
+  });
+
+  test("says which version is read without a tenant if an event without one is not counted", async () => {
+    await fill("good", 1);
+    await app.call("mugs.mug.fill", { n: 1 });
+    const { code, out, err } = await run(["rebuild", at("four.mjs"), "mugs.full", "--partial"]);
+    expect([code, out]).toEqual([
+      1,
+      ["mugs.full: version 4 is active now; 1 events were replayed"],
+    ]);
+    expect(err.split("\n").at(-1)).toBe(
+      "keelson: not whole: no tenant; reads without a tenant use the version of all tenants: fix the projection, or let the events expire, and rebuild again",
+    );
   });
 
   test("prints its usage", async () => {

@@ -106,15 +106,22 @@ async function make(
   if (lost.length === 0) return 0;
   if (uncounted > mostNamed)
     complain(`keelson: ${uncounted - mostNamed} more events are not counted`);
-  const shown = lost
-    .toSorted()
-    .slice(0, mostNamed)
-    .map((tenant) => tenantText(tenant || undefined));
-  const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more` : "";
   complain(
-    `keelson: not whole: ${shown.join(", ")}${more}; a tenant that is not keeps the version that it reads: fix the projection, or let the events expire, and rebuild again`,
+    `keelson: not whole: ${notWhole(lost).join("; ")}: fix the projection, or let the events expire, and rebuild again`,
   );
   return 1;
+}
+
+/** Says who is not whole, and which version they read. */
+function notWhole(lost: readonly string[]) {
+  const sorted = lost.toSorted(); // "" first
+  const shown = sorted.slice(0, mostNamed).map((tenant) => tenantText(tenant || undefined));
+  const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more` : "";
+  return [
+    `${shown.join(", ")}${more}`,
+    ...(sorted.at(-1) === "" ? [] : ["a tenant that is not keeps the version that it reads"]),
+    ...(sorted[0] === "" ? ["reads without a tenant use the version of all tenants"] : []),
+  ];
 }
 
 function tenantText(tenantId: string | undefined) {
