@@ -35,7 +35,7 @@ export interface ScheduleOptions {
   readonly for?: "tenants";
   /**
    * Handling of runs missed in an outage: `once` makes up for all missed runs in one run as soon as
-   * possible, and `skip` skips a run that is more than two minutes late. Default `once`.
+   * possible, and `skip` skips a run that would start more than two minutes late. Default `once`.
    */
   readonly missed?: "once" | "skip";
   /**
