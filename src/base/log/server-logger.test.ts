@@ -127,6 +127,18 @@ describe("the logger of a server", () => {
     ]);
   });
 
+  it("writes the context of 100,000 children, none of which has written a line", () => {
+    const { log, records } = logger();
+    let child: Logger = log.child({ first: 1 });
+    for (let index = 0; index < 100_000; index += 1) {
+      child = child.child({});
+      child.debug("hidden");
+    }
+    child.child({ last: 2 }).info("done");
+    child.info("done");
+    expect(records()).toMatchObject([{ first: 1, last: 2, msg: "done" }, { first: 1 }]);
+  });
+
   it("samples again with each invocation", () => {
     const { log, lines } = logger({
       env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" },

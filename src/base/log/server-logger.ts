@@ -110,7 +110,7 @@ function serverLogger(
     refreshSampling: () => undefined,
   },
 ): ServerLogger {
-  const logger: Logger = new ContextLogger(print, undefined, undefined, context);
+  const logger: Logger = new ContextLogger(print, context);
   return { ...logger, isSampling, refreshSampling };
 }
 
@@ -121,12 +121,7 @@ class ContextLogger implements Logger {
   readonly #added: unknown;
   #context: LogContext | undefined;
 
-  constructor(
-    print: Print,
-    parent: ContextLogger | undefined,
-    added: unknown,
-    context: LogContext | undefined,
-  ) {
+  constructor(print: Print, context?: LogContext, parent?: ContextLogger, added?: unknown) {
     this.#print = print;
     this.#parent = parent;
     this.#added = added;
@@ -138,14 +133,21 @@ class ContextLogger implements Logger {
   readonly warn: Logger["warn"] = (msg, data) => this.#print("warn", this, msg, data);
   readonly error: Logger["error"] = (msg, data) => this.#print("error", this, msg, data);
   readonly child: Logger["child"] = (added) =>
-    new ContextLogger(this.#print, this, added, undefined);
+    new ContextLogger(this.#print, undefined, this, added);
 
+  /** Uses a loop, like `LogContext`. */
   get context(): LogContext {
+    if (this.#context !== undefined) return this.#context;
+    const late: ContextLogger[] = [this];
     // Safe: a logger without a context has a parent.
-    this.#context ??= (this.#parent as ContextLogger).context.child(
-      LateContext.is(this.#added) ? this.#added.fields() : this.#added,
-    );
-    return this.#context;
+    let known = this.#parent as ContextLogger;
+    for (; known.#context === undefined; known = known.#parent as ContextLogger) late.push(known);
+    let context = known.#context;
+    for (const logger of late.reverse()) {
+      context = context.child(logger.#added);
+      logger.#context = context;
+    }
+    return context;
   }
 }
 
@@ -170,7 +172,7 @@ export class LogContext implements RecordContext {
 
   constructor(rules: RecordRules, added?: unknown, parent?: LogContext) {
     this.#rules = rules;
-    this.#added = added;
+    this.#added = LateContext.is(added) ? added.fields() : added;
     this.#parent = parent;
   }
 
