@@ -121,7 +121,7 @@ async function openQueueWorker(
 ): Promise<QueueWorker> {
   const { Consumer } = await import("sqs-consumer");
   (await runtime.messages.open()).meet(queue);
-  const running = new Set<Promise<void>>();
+  const running = new RunningWork();
   const stopping = new AbortController();
   let pauseMs = 0;
   const url = await queue.url();
@@ -138,7 +138,7 @@ async function openQueueWorker(
     suppressFifoWarning: true, // the code below keeps the order of a group
     preReceiveMessageCallback: async () => {
       if (pauseMs > 0) await pause(pauseMs, stopping.signal);
-      while (running.size >= maxRunning) await Promise.race(running);
+      await running.fewerThan(maxRunning);
     },
     postReceiveMessageCallback: async () => {
       pauseMs = 0;
@@ -150,10 +150,8 @@ async function openQueueWorker(
           await queue.changeVisibility(receipt, 0);
         return [];
       }
-      for (const group of messageGroups(queue, messages.map(queueMessage))) {
-        const work = workOn(runtime, adapters, queue, group).finally(() => running.delete(work));
-        running.add(work);
-      }
+      for (const group of messageGroups(queue, messages.map(queueMessage)))
+        running.add(workOn(runtime, adapters, queue, group));
       return [];
     },
   });
@@ -174,9 +172,32 @@ async function openQueueWorker(
         await sleep(lookMs);
         await adapters.endPolls?.(url); // repeated: the last poll may have started after `stop`
       }
-      while (running.size > 0) await Promise.race(running);
+      await running.fewerThan(1);
     },
   };
+}
+
+/**
+ * Counts the work in progress. `Promise.race` would add a reaction to each promise that is still
+ * pending, and a job that runs for hours would keep all of them.
+ */
+export class RunningWork {
+  #count = 0;
+  #end = Promise.withResolvers<void>();
+
+  /** @param work - never rejects. */
+  add(work: Promise<void>): void {
+    this.#count += 1;
+    void work.then(() => {
+      this.#count -= 1;
+      this.#end.resolve();
+      this.#end = Promise.withResolvers();
+    });
+  }
+
+  async fewerThan(count: number): Promise<void> {
+    while (this.#count >= count) await this.#end.promise;
+  }
 }
 
 /** Processes a group in sequence. Never throws: it logs failures, and SQS redelivers. */
