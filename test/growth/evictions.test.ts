@@ -87,7 +87,7 @@ test.each(caches.flatMap(([name, open]) => [100, 5_000].map((limit) => ({ name, 
 );
 
 test("addresses of client logs make room about ten times for 10,000 new ones", () => {
-  const take = createRateLimit({ burst: 10, perSecond: 1 }, clock);
+  const take = createRateLimit([{ burst: 10, perSecond: 1 }], clock);
   const takeFrom = (start: number) => {
     for (let n = start; n < start + 10_000; n += 1) take(`ip ${n}`, 1);
   };

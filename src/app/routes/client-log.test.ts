@@ -208,9 +208,24 @@ test("an anonymous caller logs nothing", async () => {
   expect(lines().filter(({ msg }) => msg === "x")).toEqual([]);
 });
 
+test("a batch that is refused for its records takes no bytes", async () => {
+  const user = newUser();
+  const batch = (bytes: number) =>
+    Array.from({ length: 100 }, () => ({ level: "info", msg: "x".repeat(bytes / 100) }));
+  const statuses = async (count: number, bytes: number) => {
+    const found = new Set<number>();
+    for (let n = 0; n < count; n++) found.add((await send(batch(bytes), user)).status);
+    return [...found];
+  };
+  expect(await statuses(5, 100)).toEqual([202]);
+  expect(await statuses(40, 28_000)).toContain(429);
+  app.clock.advance(10_000);
+  expect(await statuses(1, 200_000)).toEqual([202]);
+});
+
 function limited() {
   let nowMs = 1_000_000;
-  const limit = createRateLimit({ burst: 10, perSecond: 2 }, { now: () => nowMs });
+  const limit = createRateLimit([{ burst: 10, perSecond: 2 }], { now: () => nowMs });
   return { take: limit, advance: (ms: number) => (nowMs += ms) };
 }
 

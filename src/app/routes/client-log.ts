@@ -27,8 +27,7 @@ interface ClientRecord {
  * invalid fields, or 429 if a user sends too many records or bytes.
  */
 export function clientLogHandler(clock: Clock): HandlerDeclaration {
-  const limit = createRateLimit(rate, clock);
-  const byteLimit = createRateLimit(byteRate, clock);
+  const limit = createRateLimit([rate, byteRate], clock);
   return {
     ...clientLogRoute,
     run: (ctx, input) => {
@@ -37,7 +36,7 @@ export function clientLogHandler(clock: Clock): HandlerDeclaration {
       const who = JSON.stringify([user.tenantId, user.id]);
       const { rawBody } = ctx.request as RequestView; // safe: only a route calls this handler
       const bytes = Math.min(byteRate.burst, rawBody.byteLength);
-      const waitSeconds = Math.max(limit(who, records.length), byteLimit(who, bytes));
+      const waitSeconds = limit(who, records.length, bytes);
       if (waitSeconds > 0) {
         throw new FrameworkError("too_many_requests", "Too many log records; send them later", {
           headers: { "retry-after": String(waitSeconds) },
@@ -92,24 +91,38 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
 /** Maximum number of keys. Beyond it, the tenth that has been idle longest starts over. */
 const maxKeys = 10_000;
 
+/** Tokens of a bucket: the most that it holds, and the refill per second. */
+interface Rate {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
 /**
- * Creates token buckets by key. The returned function takes `count` tokens and returns 0. If too
- * few are left, it does not take any and returns the seconds until there are enough.
+ * Creates token buckets by key, one for each rate. The returned function takes a count of each and
+ * returns 0. If too few of any are left, it does not take any and returns the seconds until there
+ * are enough.
  */
 export function createRateLimit(
-  { burst, perSecond }: { readonly burst: number; readonly perSecond: number },
+  rates: readonly Rate[],
   clock: Clock,
-): (key: string, count: number) => number {
-  const buckets = new Map<string, { readonly left: number; readonly atMs: number }>();
-  return (key, count) => {
+): (key: string, ...counts: readonly number[]) => number {
+  const buckets = new Map<string, { readonly left: readonly number[]; readonly atMs: number }>();
+  const full = { left: rates.map(({ burst }) => burst), atMs: 0 };
+  return (key, ...counts) => {
     const nowMs = clock.now();
-    const known = buckets.get(key) ?? { left: burst, atMs: nowMs };
-    const elapsedMs = Math.max(0, nowMs - known.atMs);
-    const left = Math.min(burst, known.left + (elapsedMs / 1000) * perSecond);
-    const isEnough = left >= count;
+    const known = buckets.get(key) ?? full;
+    const elapsedSeconds = Math.max(0, nowMs - known.atMs) / 1000;
+    const taken = rates.map(({ burst, perSecond }, index) => {
+      // Safe casts: every rate has a bucket and a count.
+      const left = Math.min(burst, (known.left[index] as number) + elapsedSeconds * perSecond);
+      const rest = left - (counts[index] as number);
+      return { left, rest, waitSeconds: rest < 0 ? Math.ceil(-rest / perSecond) : 0 };
+    });
+    const waitSeconds = Math.max(...taken.map((one) => one.waitSeconds));
+    const left = taken.map((one) => (waitSeconds > 0 ? one.left : one.rest));
     buckets.delete(key); // moves the key to the end of the eviction order
-    buckets.set(key, { left: isEnough ? left - count : left, atMs: nowMs });
+    buckets.set(key, { left, atMs: nowMs });
     forgetOldest(buckets, maxKeys);
-    return isEnough ? 0 : Math.ceil((count - left) / perSecond);
+    return waitSeconds;
   };
 }
