@@ -7,7 +7,8 @@ import {
   type RunEnd,
   type RunObserver,
 } from "../observe/run-observer.ts";
-import { createRunMetrics, routeLabel } from "./run-metrics.ts";
+import { buildServer, serverInternals } from "../server/server.ts";
+import { createRunMetrics, declaredLabels, routeLabel } from "./run-metrics.ts";
 
 const scopeOf = (more: Partial<ObservedRun> = {}) =>
   ({
@@ -114,6 +115,13 @@ test("labels a route as clients see it", () => {
     "/files/:id",
     "/api/files",
   ]);
+});
+
+test("every route of keelson is a label of its own, not `other`", () => {
+  const server = buildServer({ features: [], basePath: "/api" });
+  const { routes } = declaredLabels(serverInternals(server));
+  const own = ["/log", "/health/ready", "/health/live", "/metrics", "/openapi.json"];
+  expect(routes).toEqual(expect.arrayContaining(own.map((path) => `/api${path}`)));
 });
 
 test("notifies both of two observers, and returns a single observer itself", () => {

@@ -105,7 +105,13 @@ function secondsOf(clock: Clock, { startMs }: ObservedRun): number {
 }
 
 /** keelson's routes, without those for configuration. */
-const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
+const ownRoutes = [
+  "POST /log",
+  "GET /health/ready",
+  "GET /health/live",
+  "GET /metrics",
+  "GET /openapi.json",
+] as const;
 
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
   const handlers = [
