@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
+  existsSync,
   lstatSync,
   mkdtempSync,
   readFileSync,
@@ -85,6 +86,20 @@ test.runIf(process.platform !== "win32")(
     createDataDirectory(directory);
   },
 );
+
+test("ignores a file that another process removes in the meantime", async () => {
+  const fs = await vi.importActual<typeof import("node:fs")>("node:fs");
+  const draft = join(directory, "holder.json.1");
+  writeFileSync(draft, "");
+  vi.mocked(lstatSync).mockImplementationOnce((...given) => {
+    rmSync(draft);
+    return fs.lstatSync(draft, given[1]);
+  });
+
+  createDataDirectory(directory);
+
+  expect(existsSync(draft)).toBe(false);
+});
 
 test("refuses a directory of another user, and skips the check on a system without user IDs", () => {
   const { getuid } = process;

@@ -63,7 +63,11 @@ function closeToOthers(directory: string) {
     chmodSync(directory, 0o700);
   }
   // A planted secret would be known. Checked last, when no one else can add a file.
-  const isForeign = (name: string) => lstatSync(join(directory, name)).uid !== self;
+  const isForeign = (name: string) => {
+    // Processes that share the directory remove their drafts at any time.
+    const file = lstatSync(join(directory, name), { throwIfNoEntry: false });
+    return file !== undefined && file.uid !== self;
+  };
   const foreign = readdirSync(directory).find(isForeign);
   if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
 }
