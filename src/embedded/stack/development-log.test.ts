@@ -1,8 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+// own process: it replaces modules
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { developmentLogFiles, openDevelopmentLog } from "./development-log.ts";
+
+vi.mock("node:fs", async (importOriginal) => {
+  const fs = await importOriginal<typeof import("node:fs")>();
+  return { ...fs, statSync: vi.fn(fs.statSync) };
+});
 
 let directory: string;
 beforeEach(() => {
@@ -40,10 +46,29 @@ test("keeps two files of a bounded size", () => {
     expect(new Set(text.trimEnd().split("\n"))).toEqual(new Set([line]));
 });
 
+test("keeps writing after another process has rotated the file in the meantime", async () => {
+  const fs = await vi.importActual<typeof import("node:fs")>("node:fs");
+  const log = openDevelopmentLog(directory, env);
+  const long = "x".repeat(300_000);
+  const [before, current] = developmentLogFiles(directory);
+  vi.mocked(statSync).mockImplementationOnce((...given) => {
+    renameSync(current, before);
+    return fs.statSync(...given);
+  });
+
+  log.keep(long);
+  log.keep("next");
+  log.close();
+
+  expect([read(0), read(1)]).toEqual([`${long}\n`, "next\n"]);
+});
+
 test("drops records without an error when the directory cannot be written to", () => {
   const log = openDevelopmentLog(directory, env);
-  rmSync(directory, { recursive: true });
+  const [, current] = developmentLogFiles(directory);
+  mkdirSync(current);
   log.keep("{}".repeat(200_000));
+  rmSync(current, { recursive: true });
   log.keep("{}");
   log.close();
   expect(() => read(1)).toThrow("ENOENT");

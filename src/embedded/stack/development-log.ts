@@ -1,5 +1,6 @@
 import { appendFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { systemCode } from "../../base/errors/errors.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/development-secret.ts";
@@ -38,8 +39,9 @@ export function openDevelopmentLog(
       // Opened for each write, because another process may have rotated the file.
       appendFileSync(current, text, { mode: 0o600 });
       if (statSync(current).size >= limitBytes) renameSync(current, before);
-    } catch {
-      isOpen = false; // a full disk must not stop the server
+    } catch (error) {
+      // `ENOENT`: another process has rotated the file. A full disk must not stop the server.
+      isOpen = systemCode(error) === "ENOENT";
     }
   };
   return {
