@@ -88,6 +88,18 @@ test("keeps all live entries in a file larger than its limit", () => {
   expect(openJournal(path).opened).toHaveLength(100);
 });
 
+test("goes on after a compaction that failed", () => {
+  const journal = openJournal<number>(path, 1);
+  mkdirSync(`${path}.draft`);
+  journal.put("a", 1);
+  expect(() => journal.flush()).toThrow("EISDIR");
+  rmSync(`${path}.draft`, { recursive: true });
+  journal.put("b", 2);
+  journal.flush();
+  journal.close();
+  expect(openJournal(path).opened).toEqual([1, 2]);
+});
+
 test("only the owner can read the file", () => {
   openJournal(path);
   expect(statSync(path).mode & 0o777).toBe(0o600);

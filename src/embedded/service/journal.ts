@@ -1,4 +1,11 @@
-import { appendFileSync, closeSync, openSync, renameSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import { readIfPresent } from "./data-directory.ts";
 
 /** A file is compacted if it exceeds this size and four times its last compacted size. */
@@ -17,7 +24,8 @@ interface Journal<Value> {
 
 /**
  * Opens a file of JSON lines, one for each flush. Flushed changes survive a killed process; an
- * incomplete last line is ignored. @throws Error if the file is corrupt.
+ * incomplete last line is ignored. A flush that fails leaves its changes to the next one.
+ * @throws Error if the file is corrupt.
  */
 export function openJournal<Value>(
   path?: string,
@@ -42,19 +50,33 @@ export function openJournal<Value>(
       if (pending.length === 0) return;
       if (file === undefined) throw new Error(`${path} is closed`);
       const line = lineOf(pending);
+      append(file, line, bytes);
       pending = [];
-      appendFileSync(file, line);
       bytes += Buffer.byteLength(line);
       if (bytes <= Math.max(compactionBytes, 4 * compactedBytes)) return;
-      closeSync(file);
-      bytes = compactedBytes = compact(path, live);
-      file = openSync(path, "a");
+      closeSync(file); // Windows does not replace an open file
+      file = undefined;
+      try {
+        bytes = compactedBytes = compact(path, live);
+      } finally {
+        file = openSync(path, "a");
+      }
     },
     close() {
       if (file !== undefined) closeSync(file);
       file = undefined;
     },
   };
+}
+
+/** Leaves no half line on a full disk: with more after it, the file would be corrupt. */
+function append(file: number, line: string, bytesBefore: number) {
+  try {
+    appendFileSync(file, line);
+  } catch (error) {
+    ftruncateSync(file, bytesBefore);
+    throw error;
+  }
 }
 
 function replay<Value>(path: string): Map<string, Value> {
