@@ -410,6 +410,28 @@ describe("faults", () => {
     await waitFor(async () => expect(await ctx.config(notes.config.maxLength)).toBe(33));
   });
 
+  test.each(["fail", "crash"] as const)(
+    "the next request starts the app again if a fault makes its restart %s",
+    async (fault) => {
+      const own = await startTestApp(buildServer({ features: [notes], ssm: { path: "/notes" } }));
+      try {
+        const show = () => own.fetch("/notes/config", { as: ann });
+        own.faults.before("BatchGetItem", 1).crash();
+        await expect(show()).rejects.toThrow("crashed");
+        const restart = own.faults.before("GetParametersByPath", 1);
+        if (fault === "crash") restart.crash();
+        else restart.fail("AccessDeniedException");
+
+        const [first, second] = await Promise.allSettled([show(), show()]);
+
+        expect([first.status, second.status]).toContain("rejected");
+        expect((await show()).status).toBe(200);
+      } finally {
+        await own.close();
+      }
+    },
+  );
+
   test("refuses a fault that cannot be armed", () => {
     expect(() => app.faults.before("PutItem", 0)).toThrow(RangeError);
     expect(() => app.faults.before("PutItem", 1).loseAnswer()).toThrow(/use faults.after/);

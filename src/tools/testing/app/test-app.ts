@@ -197,7 +197,14 @@ async function startOn(
   const running = async () => {
     if (!current.signal.aborted) return current;
     next ??= start();
-    current = await next;
+    const starting = next;
+    try {
+      current = await starting;
+    } catch (error) {
+      // The next request starts again, unless one has started since.
+      if (next === starting) next = undefined;
+      throw error;
+    }
     return current;
   };
   const inProcess = async <Result>(work: (process: TestProcess) => Promise<Result>) => {
