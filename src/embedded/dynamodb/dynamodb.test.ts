@@ -22,12 +22,12 @@ afterEach(async () => {
   expect(faults).toEqual([]);
 });
 
-const createTable = (TableName: string) =>
+const createTable = (TableName: string, AttributeName = "pk") =>
   db.call("CreateTable", {
     TableName,
     BillingMode: "PAY_PER_REQUEST",
-    AttributeDefinitions: [{ AttributeName: "pk", AttributeType: "S" }],
-    KeySchema: [{ AttributeName: "pk", KeyType: "HASH" }],
+    AttributeDefinitions: [{ AttributeName, AttributeType: "S" }],
+    KeySchema: [{ AttributeName, KeyType: "HASH" }],
   });
 const key = (pk: string) => ({ pk: { S: pk } });
 const put = (pk: string, attributes: object = {}, table = "tab") =>
@@ -242,6 +242,44 @@ test("later writes remove expired items, and all others stay", async () => {
   });
   for (const pk of ["text", "later", "ancient", "other"]) expect(await get(pk)).toBeDefined();
   expect(await get("expired", "unexpiring")).toBeDefined();
+});
+
+test("expires items of more tables than one sweep visits", async () => {
+  const names = Array.from({ length: 25 }, (_, n) => `table-${n}`);
+  for (const name of names) {
+    await createTable(name);
+    await put("expired", seconds(-1), name);
+    await expire(true, name);
+  }
+
+  await waitFor(async () => {
+    nowMs += 10_000;
+    await put("other");
+    for (const name of names) expect(await get("expired", name)).toBeUndefined();
+  });
+});
+
+test("expires items of a table that is created again with another key, and of the next table", async () => {
+  await createTable("tab-next");
+  for (const name of ["tab", "tab-next"]) await expire(true, name);
+  await Promise.all(Array.from({ length: 350 }, (_, n) => put(`later-${n}`, seconds(1e6))));
+  await put("expired", seconds(-1), "tab-next");
+  const isSwept = () =>
+    waitFor(async () => expect(await get("expired", "tab-next")).toBeUndefined());
+  nowMs += 10_000;
+  await put("other", {}, "tab-next");
+  await isSwept(); // and a page of the other table, not its last
+
+  await db.call("DeleteTable", { TableName: "tab" });
+  await createTable("tab", "id");
+  await expire(true);
+  const id = { id: { S: "expired" } };
+  await db.call("PutItem", { TableName: "tab", Item: { ...id, ...seconds(-1) } });
+  nowMs += 10_000;
+  await put("expired", seconds(-1), "tab-next");
+  await isSwept();
+
+  expect(await db.call("GetItem", { TableName: "tab", Key: id })).toEqual({});
 });
 
 test("disabled time to live expires nothing", async () => {

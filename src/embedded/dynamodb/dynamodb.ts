@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import {
   type Dynalite,
-  type Item,
   isConditionFailure,
   itemOnFailure,
   openDynalite,
@@ -14,6 +13,7 @@ import { withLeastCapacity } from "./capacity.ts";
 import { changeIndexes, changesIndexes, changeTable, settleTables } from "./table-changes.ts";
 import {
   describeTimeToLive,
+  type SweepStart,
   sweepExpired,
   tablesWithTimeToLive,
   updateTimeToLive,
@@ -111,7 +111,8 @@ async function writeAtomically(dynalite: Dynalite, operation: string, prepared: 
 
 /** Sweeps expired items and tokens, and locks for one page of one table at a time. */
 function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock) {
-  const starts = new Map<string, Item>();
+  const starts = new Map<string, SweepStart>();
+  let lastTable = "";
   let tokenCursor = "";
   let dueAtMs = 0;
   return async () => {
@@ -121,7 +122,8 @@ function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock) {
     await lock.write(async () => {
       tokenCursor = await dropOldTokens(dynalite.store, nowMs, limits.tokens, tokenCursor);
     });
-    for (const table of await tablesWithTimeToLive(dynalite.store, limits.tables)) {
+    for (const table of await tablesWithTimeToLive(dynalite.store, limits.tables, lastTable)) {
+      lastTable = table;
       await lock.write(async () => {
         const page = { table, limit: limits.items, start: starts.get(table) };
         const next = await sweepExpired(dynalite, page, nowMs);

@@ -52,22 +52,36 @@ export function forgetTimeToLive(table: string): Change {
   return { type: "del", key: prefix + table };
 }
 
-export function tablesWithTimeToLive(store: Store, limit: number): Promise<readonly string[]> {
-  return namesUnder(store, prefix, limit);
+/** Returns up to `limit` tables, from the one after `last` on, in turn. */
+export async function tablesWithTimeToLive(
+  store: Store,
+  limit: number,
+  last: string,
+): Promise<readonly string[]> {
+  const names = await namesUnder(store, prefix);
+  const isNext = (name: string) => name > last;
+  return [...names.filter(isNext), ...names.filter((name) => !isNext(name))].slice(0, limit);
+}
+
+/** Position in a table, which another table of the same name does not have. */
+export interface SweepStart {
+  readonly tableId: string;
+  readonly key: Item;
 }
 
 /** Checks `limit` items, under the write lock. Returns the next `start`; `undefined` is the first. */
 export async function sweepExpired(
   dynalite: Dynalite,
-  { table, limit, start }: { table: string; limit: number; start: Item | undefined },
+  { table, limit, start }: { table: string; limit: number; start: SweepStart | undefined },
   nowMs: number,
-): Promise<Item | undefined> {
+): Promise<SweepStart | undefined> {
   const attribute = await timeToLiveOf(dynalite.store, table);
   if (attribute === undefined) return undefined; // disabled since the table was listed
-  const scan = { TableName: table, Limit: limit, ...(start && { ExclusiveStartKey: start }) };
+  const { KeySchema, TableId: tableId } = await dynalite.table(table);
+  const from = start?.tableId === tableId ? { ExclusiveStartKey: start.key } : {};
+  const scan = { TableName: table, Limit: limit, ...from };
   const page = await dynalite.run("Scan", dynalite.prepare("Scan", scan));
-  const { Items, LastEvaluatedKey } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // shape of a Scan response
-  const { KeySchema } = await dynalite.table(table);
+  const { Items, LastEvaluatedKey: key } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // shape of a Scan response
   const batch = openWriteBatch(dynalite.store);
   for (const item of Items.filter((one) => isExpired(one[attribute]?.["N"], nowMs / 1000))) {
     const Key = Object.fromEntries(KeySchema.map(({ AttributeName: name }) => [name, item[name]]));
@@ -75,7 +89,7 @@ export async function sweepExpired(
     await dynalite.run("DeleteItem", deletion, batch.store);
   }
   await batch.commit();
-  return LastEvaluatedKey;
+  return key && { tableId, key };
 }
 
 function isExpired(value: unknown, nowSeconds: number) {

@@ -12,6 +12,7 @@ export type Item = Readonly<Record<string, Input>>;
 
 export interface Table {
   readonly TableName: string;
+  readonly TableId: string;
   readonly TableArn: string;
   readonly TableStatus: string;
   readonly KeySchema: KeySchema;
@@ -188,10 +189,9 @@ export function rangeOf(prefix: string): Range {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
 
-export async function namesUnder({ db }: Store, prefix: string, limit = -1) {
+export async function namesUnder({ db }: Store, prefix: string) {
   const names: string[] = [];
-  for await (const [key] of db.iterator({ ...rangeOf(prefix), limit }))
-    names.push(key.slice(prefix.length));
+  for await (const [key] of db.iterator(rangeOf(prefix))) names.push(key.slice(prefix.length));
   return names;
 }
 
