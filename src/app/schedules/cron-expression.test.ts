@@ -68,12 +68,12 @@ test.each<[unknown, string]>([
 });
 
 test("refuses the dates for which croner finds no time, and no others", () => {
-  const list = (least: number, most: number) =>
-    fc.array(fc.integer({ min: least, max: most }), { minLength: 1, maxLength: 3 }).map(String);
+  const list = (...values: readonly number[]) =>
+    fc.array(fc.constantFrom(...values), { minLength: 1, maxLength: 2 }).map(String);
   const weekday = fc.constantFrom("*", "*", "*", "1", "0-7");
   let refused = 0;
   fc.assert(
-    fc.property(list(28, 31), list(1, 12), weekday, (days, months, weekday) => {
+    fc.property(list(29, 30, 31), list(2, 4, 6, 9, 12), weekday, (days, months, weekday) => {
       const expression = `0 0 ${days} ${months} ${weekday}`;
       const never = new Cron(expression, { paused: true, mode: "5-part" }).nextRun() === null;
       if (never) refused += 1;

@@ -1,5 +1,5 @@
 /** Rolldown's parser. It returns an ESTree, and throws if the text is not in the language. */
-export type Parse = (
+type Parse = (
   code: string,
   options: { readonly lang: "ts" | "tsx" | "jsx"; readonly sourceType: "module" },
 ) => object;

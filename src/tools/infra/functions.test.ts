@@ -175,21 +175,11 @@ describe("the functions of a server", () => {
     expect(each.get("writerForkCountAll")).toEqual(effects);
     expect(each.get("http")).toEqual([]);
     expect(each.get("queue")).toEqual([...effects, "consume"]);
-    const limited = defineFeature("limited", (r) => {
-      r.on(r.event("fork.bent", z.object({})), {
-        name: "mend",
-        concurrency: { total: 1 },
-        handler: async () => undefined,
-      });
-    });
-    const queue = functions([limited]).find(({ name }) => name === "queue");
-    expect(queue?.duties.slice(-2)).toEqual(["consume", "wait"]);
-    const rated = defineFeature("rated", (r) => {
-      r.rateLimit("sms", { per: "tenant", requests: 1, window: "day" });
+    const mending = defineFeature("mending", (r) => {
       r.on(r.event("fork.bent", z.object({})), { name: "mend", handler: async () => undefined });
     });
-    const [, ratedQueue] = functions([rated]);
-    expect(ratedQueue?.duties.slice(-2)).toEqual(["consume", "wait"]);
+    const queue = functions([mending]).find(({ name }) => name === "queue");
+    expect(queue?.duties.slice(-2)).toEqual(["consume", "wait"]);
     expect(each.get("stream")).toEqual(["claim", "sweep-outbox", "read-stream"]);
     expect(each.get("sweep")).toEqual(["claim", "sweep-outbox", "send-due"]); // deliveries
     expect(functions([forks])[0]?.duties).toEqual([]);

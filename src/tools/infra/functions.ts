@@ -63,11 +63,7 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
     ),
     ...features.filter(({ channels }) => channels.length > 0).map(({ name }) => name),
   ];
-  // Any consumer or receiver may take from a declared rate limit.
-  const mayWait =
-    [...consumers.values()].some(({ concurrency }) => concurrency !== undefined) ||
-    (registry.rateLimits.size > 0 && consumers.size + receivers.size > 0);
-  const waits: Duty[] = mayWait ? ["wait"] : [];
+  const waits: Duty[] = consumers.size + receivers.size > 0 ? ["wait"] : [];
   const firing = [...schedules.values()].map(({ feature }) => feature);
   return [
     ...(shape === "each"

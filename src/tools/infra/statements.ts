@@ -137,7 +137,8 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       (place, queues) => queues.map(place.deadQueueArn),
     ],
   ],
-  // An event above the limit of its consumer or receiver is sent again. A job needs `enqueue` or `later`.
+  // An event that waits for a limit, or that another process is running, is sent again. A job needs
+  // `enqueue` or `later`.
   wait: [
     [
       "SendAgain",
