@@ -39,7 +39,7 @@ describe("a role", () => {
     ];
     expect(sids(all, "HttpRole")).toEqual([...http, ...tables, ...last]);
     expect(sids(all, "QueueRole")).toEqual([
-      ...[...every, "ReadConfig", ...effects, "Consume", "DeadLetter"],
+      ...[...every, "ReadConfig", ...effects, "Consume", "DeadLetter", "SendAgain"],
       ...[...tables, ...last],
     ]);
     expect(sids(all, "StreamRole")).toEqual([
