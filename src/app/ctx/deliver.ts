@@ -1,6 +1,6 @@
 import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { type Delivery, deliveryJob } from "../../parts/messages/delivery.ts";
-import { checkPayload, wirePayload } from "../../parts/messages/envelope.ts";
+import { asksSystem, checkPayload, wirePayload } from "../../parts/messages/envelope.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
 import type { SendOptions } from "../handlers/effect-options.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
@@ -38,11 +38,11 @@ export async function deliver(
     misfit("ctx.delivery.send", `the message for ${channel}`, problems),
   );
   const { tenantId } = run.cause;
-  // A key from the caller identifies the delivery, regardless of the run that sends it.
-  const jobId =
-    key === undefined
-      ? ownId
-      : derivedId("delivery", tenantId === undefined ? "-" : `=${tenantId}`, channel, key);
+  // A key from the caller identifies the delivery, regardless of the run that sends it. An anonymous
+  // request does not replace a delivery of the system.
+  const noTenant = asksSystem(run.cause) ? "system" : "-";
+  const owner = tenantId === undefined ? noTenant : `=${tenantId}`;
+  const jobId = key === undefined ? ownId : derivedId("delivery", owner, channel, key);
   const delivery: Delivery = {
     channel,
     message: wirePayload(message, `ctx.delivery.send: the message for ${channel}`),

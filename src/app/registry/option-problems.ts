@@ -185,8 +185,8 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
-function shutdownProblems({ shutdown: given }: ServerOptions): OptionProblem[] {
-  if (!isRecord(given)) return [];
+function shutdownProblems({ shutdown }: ServerOptions): OptionProblem[] {
+  const given: NonNullable<ServerOptions["shutdown"]> = Object(shutdown); // any value has members
   const values = Object.values(given).filter((value) => value !== undefined);
   if (!values.every(Number.isSafeInteger)) return [];
   const { lingerMs, drainMs, totalMs } = mergedTimes(given);

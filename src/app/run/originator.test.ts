@@ -121,6 +121,12 @@ const chains = defineFeature("chains", (r) => {
     input: about,
     handler: (ctx, { by }) => ctx.enqueue("chains.chain.equal", { by }),
   });
+  r.write("chain.tell", {
+    route: "POST /tellings",
+    access: access.everyone,
+    input: about,
+    handler: (ctx, { by }) => ctx.delivery.send("chain-wall", { by }, { key: "today" }),
+  });
   r.hook("chains.chain.begin", {
     before: (ctx, { by }) => attempt(ctx as PipelineContext, "hook", by),
   });
@@ -235,6 +241,17 @@ test("an anonymous request's job does not replace an equal job of the system", a
     "anonymous: equal job AccessDeniedError",
     "script: equal job allowed",
   ]);
+});
+
+test("an anonymous request's delivery does not replace one of the system with the same key", async () => {
+  await app.fetch("/tellings", { body: { by: "anonymous" } });
+  await settled();
+  for (const by of ["script", "script again"])
+    await server.run({ reason: "a test" }, (ctx) =>
+      ctx.delivery.send("chain-wall", { by }, { key: "today" }),
+    );
+  await settled();
+  expect(seen).toEqual(["anonymous: delivery AccessDeniedError", "script: delivery allowed"]);
 });
 
 test("a kept event is replayed with the originator that published it", async () => {

@@ -22,7 +22,7 @@ interface Received {
   readonly line?: Pick<GroupLine, "wait"> | undefined;
   /** Of an event: its consumers that have run. Those that failed have no attempts left. */
   readonly consumed?: readonly Consumed[] | undefined;
-  /** Whether another process is running it, so that its receives were not attempts. */
+  /** Whether another process is running it, so that its receives are not counted. */
   readonly isRunning?: boolean | undefined;
 }
 
@@ -30,6 +30,7 @@ interface Received {
  * Sends a message that has to wait, or that another process is running, as a new one, since SQS
  * counts each receive as an attempt. The caller then acknowledges the received one: if its process
  * ends before, both run under one claim.
+ *
  * Messages of an ordered queue, which has no delays, wait in the outbox, jobs with an `order` in the
  * line of their group.
  *

@@ -20,7 +20,7 @@ export function fireTimes(cron: string, timeZone: string) {
   return {
     /** The last time up to and including `atMs`, which `previousRuns` would exclude. */
     last: (atMs: number) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
-    next: (atMs: number) => times.nextRun(new Date(atMs))?.getTime(),
+    next: (atMs: number) => times.nextRun(new Date(atMs))?.getTime() ?? Infinity,
   };
 }
 

@@ -119,7 +119,7 @@ function createSchedule(
     if (step.kind === "wait") return { kind: "waiting", nextMs: step.untilMs };
     if (step.kind === "pass" && (await store.pass(key, record.lastMs, step.atMs)))
       log.warn("schedule.missed", { handler: name, firesAt: text(step.atMs) });
-    const nextMs = times.next(nowMs) ?? Infinity;
+    const nextMs = times.next(nowMs);
     // Another process may have added or changed the record, so that a time is due.
     if (step.kind === "none" && found !== undefined) store.idleUntil.set(key.partition, nextMs);
     return { kind: "idle", nextMs };

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { EventBridgeClient, PutEventsCommand } from "@aws-sdk/client-eventbridge";
 import {
@@ -18,6 +19,7 @@ import { createRegistry } from "../../app/registry/registry.ts";
 import type { Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
+import { pollSeconds } from "../../hosts/container/workers.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import * as sdk from "../clients/messaging-sdk.ts";
 import { type MessagingOptions, openMessaging } from "./messaging.ts";
@@ -554,6 +556,26 @@ describe("the messaging of a server", () => {
     expect(connections).toBe(6);
     messaging.close();
     silent.close();
+  });
+
+  test("a long poll of a container does not end before SQS answers it", async () => {
+    let polls = 0;
+    const slow = createHttpServer((_request, response) => {
+      polls += 1;
+      // As SQS answers if no message has come.
+      setTimeout(() => response.end("{}"), pollSeconds * 1_000 + 50);
+    }).listen(0, "127.0.0.1");
+    await once(slow, "listening");
+    const { port } = slow.address() as AddressInfo; // safe: it listens on a port
+    const messaging = await openMessaging(
+      runtime,
+      options(fresh(), { sqsEndpoint: `http://127.0.0.1:${port}`, mode: "check" }),
+    );
+    const poll = { QueueUrl: `http://127.0.0.1:${port}/1/q`, WaitTimeSeconds: pollSeconds };
+    expect(await messaging.sqs.send(new ReceiveMessageCommand(poll))).toMatchObject({});
+    expect(polls).toBe(1);
+    messaging.close();
+    slow.close();
   });
 
   test("fails if the bus keeps changing", async () => {

@@ -61,7 +61,8 @@ type Outcome =
  * temporary failures, such as 503 `overloaded`; see `docs/client.md`.
  *
  * The returned function throws the reason of the call's `signal` as soon as the signal aborts, and
- * `FetchFailedError` if no attempt gets a response.
+ * `FetchFailedError` if no attempt gets a response, or if the machine sleeps between two attempts for
+ * longer than the call's time.
  *
  * @example
  * const client = createClient<paths>({ baseUrl: "https://api.example.com", fetch: retryingFetch()

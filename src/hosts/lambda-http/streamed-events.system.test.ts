@@ -432,6 +432,8 @@ test("middlewares see the stream, and may replace it", async () => {
   expect((await respond("/things/7", { handler })).body.toString()).toBe('{"id":"7"}');
   expect((await respond("/missing", { handler })).prelude).toMatchObject({ statusCode: 404 });
   expect(seen.map((one) => typeof one)).toEqual(["object", "object", "string", "string"]);
+  const watched = streaming().use({ after: ({ response }) => void seen.push(response) });
+  expect((await respond("/wait", { handler: watched })).body.toString()).toBe("first second");
 });
 
 test("a middleware that replaces whole bytes by a stream need not correct their length", async () => {

@@ -212,9 +212,12 @@ function anonymousCaller(
   { authorization = "", cookie = "" }: HttpExchange["headers"],
 ) {
   const { authorizer, identity } = Object(Object(event).requestContext);
-  const arn: unknown = Object(Object(authorizer).iam).userArn ?? Object(identity).userArn;
-  // With IAM authorization, the header has another signature in each attempt.
-  return JSON.stringify([typeof arn === "string" ? arn : authorization, cookie]);
+  // With IAM authorization, the header has another signature in each attempt. All users of a Cognito
+  // identity pool have the same ARN.
+  const { iam = Object(identity) } = Object(authorizer);
+  const { userArn, accessKey, cognitoIdentityId, cognitoIdentity } = Object(iam);
+  const iamCaller = [userArn, accessKey, cognitoIdentityId ?? cognitoIdentity];
+  return JSON.stringify([typeof userArn === "string" ? iamCaller : authorization, cookie]);
 }
 
 /** Returns the pattern that the gateway matched, such as `GET /files/{id}`. */

@@ -593,9 +593,21 @@ test("with writeOnce, a retry with another IAM signature is of the same caller, 
     ["c", "bob"],
   ] as const)
     bodies.push((await call(signed(signature, by(name)))).body);
-  const rest = { identity: { userArn: "arn:aws:iam::1:user/cat" } };
-  bodies.push((await call(signed("d", rest))).body, (await call(signed("e", rest))).body);
-  expect(bodies).toEqual(["1", "1", "2", "3", "3"]);
+  // As a REST API names the users of a Cognito identity pool.
+  const inPool = (id: string) => ({
+    identity: {
+      userArn: "arn:aws:sts::1:assumed-role/auth/CognitoIdentityCredentials",
+      cognitoIdentityId: id,
+      accessKey: `AKIA${id}`,
+    },
+  });
+  for (const [signature, id] of [
+    ["d", "cat"],
+    ["e", "cat"],
+    ["f", "dan"],
+  ] as const)
+    bodies.push((await call(signed(signature, inPool(id)))).body);
+  expect(bodies).toEqual(["1", "1", "2", "3", "3", "4"]);
 });
 
 test("does not store a response that is too large, so a repeat runs again, with a signal of its own", async () => {

@@ -60,7 +60,7 @@ async function endedOf(
   holders: readonly SlotHolder[],
 ): Promise<string[]> {
   const checked = sampleOf(holders, parts.random ?? Math.random);
-  // The tenant stays in the claim's row, so that the row is exported and erased with it.
+  // With a limit of each tenant, the claim's row keeps its tenant, for exports and erasures.
   const found = await Promise.all(
     checked.map(({ key, owner }) => hasEnded(parts, { ...key, tenantId }, owner)),
   );

@@ -248,7 +248,9 @@ async function sendOne(options: SendingOptions, row: OutboxRow): Promise<string 
     } catch (error) {
       if (!queues.jobs.isFinal(error)) throw error;
       const unsent = { ...job, jobId: row.eventId };
-      await (mayMerge && options.equalJobs().then((marks) => unmark(marks, unsent)));
+      // A mark that stays counts for five minutes only.
+      const unmarking = async () => unmark(await options.equalJobs(), unsent);
+      await (mayMerge && unmarking().catch(() => undefined));
       if (due === undefined) throw error;
       return String(error).slice(0, maxReasonLength);
     }

@@ -69,17 +69,18 @@ export function divide(
     reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
   const names = new Map<string, string>();
   const used = new Set<string>();
+  const isShared = (id: string) => isOnlyStart(id) && !waiting.has(id);
   return {
     start: (id) => {
       used.add(id);
-      if (!started.has(id) || !isOnlyStart(id) || waiting.has(id)) return undefined;
+      if (!started.has(id) || !isShared(id)) return undefined;
       const key = reached.map(({ atStart }) => Number(atStart.has(id))).join("");
       const name = names.get(key) ?? (names.size === 0 ? "start" : `start${names.size + 1}`);
       names.set(key, name);
       return name;
     },
     lazy: (id) => {
-      if (started.has(id)) return undefined;
+      if (started.has(id) && !isShared(id)) return undefined;
       if (http.has(id)) return "first";
       return sdk.has(id) && used.has(id) && !isSdk(id) ? "sdk" : undefined;
     },
