@@ -125,14 +125,16 @@ test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, th
   );
 });
 
-test("a production server does not start when the environment disables deduplication", () => {
+test("a production server does not start when the environment disables Powertools' idempotency", () => {
   const variables = { POWERTOOLS_IDEMPOTENCY_DISABLED: "true" };
   const start = (environment: "production" | "test") =>
     createRuntime(buildServer({ features: [], environment }), {
       variables,
       openAdapters: async () => adapters(),
     });
-  expect(() => start("production")).toThrow("POWERTOOLS_IDEMPOTENCY_DISABLED is set");
+  expect(() => start("production")).toThrow(
+    /^POWERTOOLS_IDEMPOTENCY_DISABLED is set: it turns off Powertools' idempotency/,
+  );
   expect(() => start("test")).not.toThrow();
 });
 

@@ -160,7 +160,7 @@ interface Parts
   readonly apiKeys: Lazy<ApiKeys>;
 }
 
-/** @throws Error if a secret of the environment is weak, or if production disables idempotency. */
+/** @throws Error if a secret of the environment is weak, or production disables Powertools' idempotency. */
 function authentication(
   state: ServerInternals,
   { variables, auth: given, ...options }: RuntimeOptions,
@@ -178,7 +178,7 @@ function authentication(
   }
   if (environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
     throw new Error(
-      "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
+      "POWERTOOLS_IDEMPOTENCY_DISABLED is set: it turns off Powertools' idempotency in this process; unset it in production",
     );
   }
   // In production and on Lambda, the development secret never encrypts data.

@@ -720,7 +720,7 @@ test("writeOnce without requestScope fails the first request before the handler 
     .handler((async () => (ran = true)) as never);
   await expect(
     (handler as unknown as (event: object, context: object) => Promise<unknown>)({}, {}),
-  ).rejects.toThrow("requestScope");
+  ).rejects.toThrow("requestScope(server, { handler, access })");
   expect(ran).toBe(false);
   for (const once of [
     "sometimes",

@@ -35,7 +35,8 @@ const described = Symbol.for("keelson.writeOnce");
  * @throws TypeError for invalid options. Without `requestScope`, the first request fails before the
  * handler runs.
  * @example
- * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
+ * const scope = requestScope(server, { handler: "legacy.order.create", access: access.authenticated });
+ * export const handler = middy({ executionMode: scope }).use(writeOnce()).handler(existing);
  */
 export function writeOnce(options: WriteOnceOptions = {}): Middleware {
   assertKnownOptions("writeOnce", options, ["once", "replay", "replayHeaders"]);
@@ -48,7 +49,7 @@ export function writeOnce(options: WriteOnceOptions = {}): Middleware {
   const before = () => {
     // `requestScope` reads the description and removes the middleware, so this never runs.
     throw new Error(
-      "writeOnce() claims nothing by itself: give middy({ executionMode: requestScope(server, { handler }) }), or the write could happen twice",
+      "writeOnce() claims nothing by itself: give middy({ executionMode: requestScope(server, { handler, access }) }), or the write could happen twice",
     );
   };
   const description: ClaimDescription = { once, replay, replayHeaders: names };

@@ -3,7 +3,7 @@ import type { Caller } from "./caller.ts";
 
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
-  /** HTTP method. Default `GET`. */
+  /** HTTP method. Default `GET`, or `POST` if there is a body. */
   readonly method?: string;
   /**
    * Request body. Objects are sent as JSON. Strings, bytes, `Blob`, `FormData` and
