@@ -12,7 +12,7 @@ export interface MetricOptions<Labels = Readonly<Record<string, readonly string[
    * other value becomes `other`. Default: none.
    */
   readonly labels?: Labels;
-  /** Upper bounds of buckets. Default: from 5 ms to 10 s. */
+  /** Upper bounds of buckets. Default: the exporter's, in Prometheus 0.005 to 10, for seconds. */
   readonly buckets?: readonly number[];
   /** Description of the metric in one sentence. Default: none. */
   readonly text?: string;

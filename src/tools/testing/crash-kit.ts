@@ -7,8 +7,8 @@ export interface CrashScenario<Result> extends TestAppOptions {
   /** Prepares the app. Calls of this step are not interrupted. Default: no preparation. */
   readonly arrange?: (app: TestApp) => Promise<void>;
   /**
-   * Performs the client's work. The kit retries it with the same `Idempotency-Key` if it throws a
-   * {@link CrashError}, or returns or throws 409 or 5xx.
+   * Performs the client's work. The kit calls it again if it throws a {@link CrashError}, or returns or
+   * throws 409 or 5xx. Give a request an `Idempotency-Key`, so that the retry has the same one.
    */
   readonly act: (app: TestApp) => Promise<Result>;
   /**
