@@ -4,20 +4,32 @@ import { QuotaExceededError } from "../../parts/limits/quota-error.ts";
 import { quotaPeriod } from "../../parts/limits/quota-period.ts";
 import type { QuotaContext, QuotaDeclaration, QuotaUsage, QuotaUse } from "./quota.ts";
 
+/** Call of `set` or of `add`, with a number that is not checked yet. */
+export type QuotaCall = { readonly set: unknown } | { readonly add: unknown };
+
 /** Makes the change of one call. @throws the errors of `add` in {@link Quota}. */
 export async function change(
   declared: QuotaDeclaration,
   ctx: QuotaContext,
   use: QuotaUse,
-  { set, add = 0 }: { readonly set?: unknown; readonly add?: unknown },
+  what: QuotaCall,
 ): Promise<QuotaChange> {
-  const { name } = declared;
-  if (!isWhole(add)) throw new TypeError(`quota ${name}: ${quoted(add)} is not a whole number`);
-  if (set !== undefined && !(isWhole(set) && set >= 0))
-    throw new TypeError(`quota ${name}: ${quoted(set)} is not a whole number from 0`);
+  const numbers = numbersOf(declared, what);
   const row = rowOf(declared, ctx, use);
   const limit = await limitOf(declared, ctx);
-  return { row, set, add, limit, refusal: (used) => refusal(declared, row, used, limit) };
+  return { row, ...numbers, limit, refusal: (used) => refusal(declared, row, used, limit) };
+}
+
+/** The member that is present decides, because plain JavaScript can pass `undefined`. */
+function numbersOf({ name }: QuotaDeclaration, what: QuotaCall): Pick<QuotaChange, "set" | "add"> {
+  if ("add" in what) {
+    const { add } = what;
+    if (isWhole(add)) return { add };
+    throw new TypeError(`quota ${name}: ${quoted(add)} is not a whole number`);
+  }
+  const { set } = what;
+  if (isWhole(set) && set >= 0) return { set, add: 0 };
+  throw new TypeError(`quota ${name}: ${quoted(set)} is not a whole number from 0`);
 }
 
 export async function usage(

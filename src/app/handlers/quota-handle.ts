@@ -5,12 +5,13 @@ import {
   type QuotaUse,
   quotaUse,
 } from "./quota.ts";
+import type { QuotaCall } from "./quota-calls.ts";
 
 export function quotaHandle(declared: QuotaDeclaration): Quota {
   const { name } = declared;
   const calls = () => import("./quota-calls.ts");
   // Reaches the run immediately, so that the run also waits for a call without an `await`.
-  const count = (ctx: QuotaContext, what: { readonly set?: unknown; readonly add?: unknown }) => {
+  const count = (ctx: QuotaContext, what: QuotaCall) => {
     const use = useOf(name, ctx);
     return use.count(name, async () => (await calls()).change(declared, ctx, use, what));
   };

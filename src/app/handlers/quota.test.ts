@@ -241,6 +241,16 @@ describe("a quota", () => {
   test.each<[string, Work, string, string?]>([
     ["half a number", (ctx, { storage }) => storage.add(ctx, 0.5), "0.5 is not a whole number"],
     ["text", (ctx, { storage }) => storage.add(ctx, "1" as never), "is not a whole number"],
+    [
+      "a number that is missing",
+      (ctx, { storage }) => storage.add(ctx, undefined as never),
+      "undefined is not a whole number",
+    ],
+    [
+      "a correction that is missing",
+      (ctx, { storage }) => storage.set(ctx, undefined as never),
+      "undefined is not a whole number from 0",
+    ],
     ["a negative correction", (ctx, { storage }) => storage.set(ctx, -1), "whole number from 0"],
     ["a copied ctx", (ctx, { storage }) => storage.add({ ...ctx }, 1), "not a copy"],
     ["a key without a value", (ctx, { odd }) => odd.add(ctx, 1), "its limit is undefined"],
