@@ -132,7 +132,8 @@ declare abstract class EffectMembers {
    * A typed error of `call` means that nothing was done, so the next run calls again. After any
    * other end (another error, a timeout, a crash) the outcome is unknown, and `options.ifUnknown`
    * decides.
-   * @param name - 1 to 64 letters, digits, `.`, `_`, `:` and `-`, unique within the handler.
+   * @param name - 1 to 64 letters, digits, `.`, `_`, `:` and `-`, starting with a letter or digit, and
+   * unique within the handler.
    * @returns the result after a JSON round trip, up to 1 MB.
    * @throws UnknownOutcomeError (409) for an unknown outcome, with `ifUnknown: "refuse"`; any error
    * of `call`; TypeError, in every run, for a result that is too large or not JSON, although the

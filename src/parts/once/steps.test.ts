@@ -162,10 +162,25 @@ test.each([
   [".a", /is not 1 to 64 letters/],
   ["a b", /is not 1 to 64 letters/],
   ["-a-", /is not 1 to 64 letters/],
+  ["_a", /starting with a letter or digit/],
   ["a".repeat(65), /is not 1 to 64 letters/],
   ["a!", /is not 1 to 64 letters/],
 ])("refuses the name %j", async (name, message) => {
   await expect(stepsOf([]).steps.step(name, {}, () => 1)).rejects.toThrow(message);
+});
+
+test.each<[name: string, options: unknown, call: unknown, message: string]>([
+  ["a call in place of the options", () => 1, undefined, "the options are a function"],
+  ["an unknown option", { ifunknown: "retry" }, () => 1, "did you mean `ifUnknown`"],
+  ["no call", {}, undefined, "undefined is not a function"],
+  ["the result of a call", {}, 1, "1 is not a function"],
+])("refuses %s before it starts the step", async (_, options, call, message) => {
+  const start = vi.fn<StepStore["start"]>(async () => "started");
+  const { steps } = stepsOf([], { start });
+  const refused = steps.step("charge", options as never, call as never);
+  await expect(refused).rejects.toThrow(TypeError);
+  await expect(refused).rejects.toThrow(message);
+  expect(start).not.toHaveBeenCalled();
 });
 
 test("refuses a name that the run already has, and another way for an unknown outcome", async () => {

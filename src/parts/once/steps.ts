@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { FrameworkError, isTypedError, UnknownOutcomeError } from "../../base/errors/errors.ts";
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
@@ -68,17 +70,22 @@ export class Steps {
    */
   async step(
     name: string,
-    { ifUnknown = "refuse" }: { readonly ifUnknown?: IfUnknown } = {},
+    options: { readonly ifUnknown?: IfUnknown } = {},
     call: (key: string) => unknown,
     attempt = 0,
   ): Promise<unknown> {
+    // Plain JavaScript can forget an argument. After the start, its outcome would be unknown.
+    assertKnownOptions("ctx.step", options, ["ifUnknown"]);
+    if (typeof call !== "function")
+      throw new TypeError(`ctx.step: ${quoted(call)} is not a function; pass the call third`);
+    const { ifUnknown = "refuse" } = options;
     if (ifUnknown !== "refuse" && ifUnknown !== "retry")
       throw new TypeError(
         `ctx.step: ifUnknown ${JSON.stringify(ifUnknown)} is neither "refuse" nor "retry"`,
       );
     if (typeof name !== "string" || !stepName.test(name))
       throw new TypeError(
-        `ctx.step: the name ${JSON.stringify(name)} is not 1 to 64 letters, digits, ".", "_", ":" or "-"`,
+        `ctx.step: the name ${JSON.stringify(name)} is not 1 to 64 letters, digits, ".", "_", ":" or "-", starting with a letter or digit`,
       );
     const known = this.#calls.get(name);
     if (known !== undefined && (known.attempt === 0 || known.attempt >= attempt))
