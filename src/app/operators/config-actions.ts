@@ -14,27 +14,27 @@ import {
   configHistory,
 } from "../../parts/config/operate/config-history.ts";
 import { listConfig } from "../../parts/config/operate/explain-config.ts";
+import { optionsOf } from "../../parts/config/operate/operator-call.ts";
 import type { TargetKey } from "../../parts/config/operate/target.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { explainConfig } from "./explain.ts";
 
 type Keys = ReadonlyMap<string, TargetKey>;
 
-const target = ["scope", "tenantId", "userId"] as const;
-const change = [...target, "reason", "expectedVersion"] as const;
-
 export const configActions = Object.freeze({
   list: async (keys: Keys, ctx: PipelineContext, given: unknown) => ({
-    items: await listConfig(ctx, [...keys.values()], configInput(target, given)),
+    items: await listConfig(ctx, [...keys.values()], configInput(optionsOf.explainConfig, given)),
   }),
-  explain: onKey(target, explainConfig),
-  set: onKey(["value", "expiresAt", ...change], (ctx, key, { value, ...input }) => {
+  explain: onKey(optionsOf.explainConfig, explainConfig),
+  set: onKey(["value", ...optionsOf.setConfig], (ctx, key, { value, ...input }) => {
     if (value !== undefined) assertInBody(ctx);
     return commitChange(ctx, key, setChange(key, value, input));
   }),
-  reset: onKey(change, (ctx, key, input) => commitChange(ctx, key, resetChange(input))),
-  history: onKey([...target, "before", "limit"], configHistory),
-  undo: onKey([...change, "version"], (ctx, key, input) =>
+  reset: onKey(optionsOf.resetConfig, (ctx, key, input) =>
+    commitChange(ctx, key, resetChange(input)),
+  ),
+  history: onKey(optionsOf.configHistory, configHistory),
+  undo: onKey(optionsOf.undoConfig, (ctx, key, input) =>
     commitChange(ctx, key, undoChange(key, input)),
   ),
 });

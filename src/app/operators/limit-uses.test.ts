@@ -147,3 +147,16 @@ test("an explanation does without uses that cannot be read, and without a value"
   expect(endless).toMatchObject({ kind: "rate", taken: 0 });
   expect(endless).not.toHaveProperty("limited");
 });
+
+test("an explanation refuses an unknown option, and a value that is not a handle", async () => {
+  const ctx = await app.ctx(ann);
+  const wrong = { tenantID: "globex" } as object;
+  await expect(explainConfig(ctx, config.perDay, wrong)).rejects.toMatchObject({
+    code: "validation_error",
+    message: "explainConfig: tenantID is not known; explainConfig takes scope, tenantId, userId",
+    fields: [{ field: "tenantID" }],
+  });
+  await expect(explainConfig(ctx, "notes:config:per-day" as never)).rejects.toThrow(
+    'explainConfig: "notes:config:per-day" is not the handle of a configuration key',
+  );
+});

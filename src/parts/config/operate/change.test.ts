@@ -266,6 +266,41 @@ test("refuses an argument that is not a handle, and names the function", async (
   await expect(resetConfig(ctx, {} as never)).rejects.toThrow(
     "resetConfig: an object is not the handle of a configuration key",
   );
+  await expect(undoConfig(ctx, "files:config:limit" as never)).rejects.toThrow(
+    'undoConfig: "files:config:limit" is not the handle of a configuration key',
+  );
+  await expect(configHistory(ctx, undefined as never)).rejects.toThrow(
+    "configHistory: undefined is not the handle of a configuration key",
+  );
+});
+
+test("refuses unknown options before a write", async () => {
+  const { rows, store } = memory();
+  const ctx = context(admin, store);
+  const key = handle(limit);
+  const wrong = { tenantID: "globex", expectVersion: 3 } as object;
+
+  await expect(setConfig(ctx, key, 20, wrong)).rejects.toMatchObject({
+    code: "validation_error",
+    message: expect.stringMatching(/^setConfig: tenantID is not known; .*; expectVersion is not/),
+    fields: [
+      {
+        field: "tenantID",
+        error:
+          "is not known; setConfig takes expiresAt, scope, tenantId, userId, reason, expectedVersion",
+      },
+      { field: "expectVersion" },
+    ],
+  });
+  for (const refused of [
+    resetConfig(ctx, key, wrong),
+    undoConfig(ctx, key, wrong),
+    configHistory(ctx, key, wrong),
+  ])
+    await expect(refused).rejects.toMatchObject({
+      fields: [{ field: "tenantID" }, { field: "expectVersion" }],
+    });
+  expect(rows.size).toBe(0);
 });
 
 test("refuses to undo to a value outside the bounds, to a missing version, or of a secret", async () => {

@@ -4,13 +4,13 @@ import {
   NotFoundError,
   ValidationError,
 } from "../../../base/errors/errors.ts";
-import { quoted } from "../../../base/errors/quoted.ts";
 import type { CommitItem } from "../../../base/types/database.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowAddress, rowLevels } from "../read/rows.ts";
 import { explainRows } from "./explain-levels.ts";
+import { assertCall } from "./operator-call.ts";
 import {
   addressesOf,
   type ConfigStore,
@@ -51,7 +51,7 @@ export async function setConfig<Value>(
   value: NoInfer<Exclude<Value, undefined>>,
   options: SetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
-  assertHandle("setConfig", handle);
+  assertCall("setConfig", handle, options);
   return storeChange(ctx, handle, setChange(handle, value, options));
 }
 
@@ -67,7 +67,7 @@ export async function resetConfig(
   handle: ConfigKeyHandle<unknown>,
   options: ResetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
-  assertHandle("resetConfig", handle);
+  assertCall("resetConfig", handle, options);
   return storeChange(ctx, handle, resetChange(options));
 }
 
@@ -84,6 +84,7 @@ export async function undoConfig(
   handle: ConfigKeyHandle<unknown>,
   options: UndoConfigOptions = {},
 ): Promise<ConfigWriteResult> {
+  assertCall("undoConfig", handle, options);
   return storeChange(ctx, handle, undoChange(handle, options));
 }
 
@@ -277,12 +278,4 @@ async function entryOf(
   const [entry] = await callStore("read", () => store.history(address, range));
   if (entry?.version !== version) throw new NotFoundError("version", String(version));
   return entry;
-}
-
-/** Plain JavaScript may pass a key's ID, or a handle that does not exist. */
-function assertHandle(call: string, handle: unknown): void {
-  if (typeof handle === "object" && handle !== null && "definition" in handle) return;
-  throw new TypeError(
-    `${call}: ${quoted(handle)} is not the handle of a configuration key; pass one that r.config returned`,
-  );
 }

@@ -1,6 +1,7 @@
 import { type FieldError, ValidationError } from "../../../base/errors/errors.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
+import { assertCall } from "./operator-call.ts";
 import {
   callStore,
   type HistoryEntry,
@@ -28,6 +29,7 @@ export async function configHistory(
   handle: ConfigKeyHandle<unknown>,
   options: ConfigHistoryOptions = {},
 ): Promise<ConfigHistoryPage> {
+  assertCall("configHistory", handle, options);
   const { id, definition } = handle;
   const { before, limit = defaultPage } = options;
   const authorized = authorizeRead(ctx.user, handle, options);
