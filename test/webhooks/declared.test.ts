@@ -48,6 +48,16 @@ test.each<[string, Record<string, unknown>, readonly string[]]>([
     { verify: stripe({ secret: [] }) },
     ["webhook-verify: `verify` has a wrong preset: `secret` is a list of 0; pass 1 to 10"],
   ],
+  [
+    "a preset with an unknown option",
+    { verify: stripe({ secret: "s", tolerance: 600 } as never) },
+    ['webhook-verify: `verify` has a wrong preset: unknown option "tolerance"'],
+  ],
+  [
+    "an unknown option next to `param`",
+    { route: "POST /h/:t", tenant: { param: "t", optional: true } },
+    ['unknown-option: unknown option "optional"'],
+  ],
   ["no tenant", { tenant: undefined }, ["webhook-tenant: `tenant` is neither a function nor"]],
   [
     "a parameter that the path lacks",

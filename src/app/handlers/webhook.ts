@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { isRecord, unknownOptions } from "../../base/errors/option-table.ts";
 import { access, type TenantUser } from "../../base/identity/access.ts";
 import type { BodyLimits } from "../../parts/http/limits.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
@@ -89,6 +90,7 @@ export function webhook(by: Declaring, name: string, options: unknown): HandlerD
   const write = { route, body, limits, input, output, status, rateLimit, handler: run };
   const declared = handler("write", by, name, { ...write, access: access.everyone, once: false });
   const { param } = Object(tenant);
+  if (isRecord(tenant)) unknownOptions(`${key}.tenant`, tenant, ["param"], by.report);
   const isInPath = String(route).split("/").includes(`:${param}`);
   requireOptions(
     given,

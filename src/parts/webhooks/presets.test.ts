@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { github, hmac, stripe } from "./presets.ts";
+import { github, hmac, slack, standardWebhooks, stripe } from "./presets.ts";
 import { isOfTenant } from "./scheme.ts";
 
 const key = (type: string, scope: string) => ({ id: "a:config:b", definition: { type, scope } });
@@ -33,13 +33,25 @@ test.each<[Record<string, unknown>, string | undefined]>([
   [{ header: "a b" }, "`header` is not the name of a header"],
   [{ header: "X-A", prefix: 7 }, "`prefix` is not a string"],
   [{ header: "X-A", encoding: "utf8" }, "`encoding` is neither hex nor base64"],
+  [
+    { header: "X-A", encodng: "base64" },
+    'unknown option "encodng"; did you mean `encoding`? known are secret, header, prefix, encoding',
+  ],
 ])("hmac with %j has the problem %j", (form, problem) => {
   expect(hmac({ secret: "s", ...form } as never).problem).toBe(problem);
+});
+
+test("every preset has a problem with an unknown option", () => {
+  for (const preset of [stripe, standardWebhooks, github, slack])
+    expect(preset({ secret: "s", header: "X-A" } as never).problem).toBe(
+      'unknown option "header"; known are secret',
+    );
 });
 
 test("no problem shows a secret, and presets without options have one", () => {
   const secret = `whsec_${"x".repeat(1_025)}`;
   expect(stripe({ secret }).problem).not.toContain("xx");
+  expect(stripe(secret as never).problem).not.toContain("xx");
   expect(github(undefined as never).problem).toBeDefined();
   expect(hmac(undefined as never).problem).toBeDefined();
 });

@@ -1,3 +1,4 @@
+import { type RawOptions, unknownOptions } from "../../base/errors/option-table.ts";
 import {
   type HmacOptions,
   schemeBrand,
@@ -52,6 +53,8 @@ export function hmac(options: HmacOptions): WebhookScheme {
 
 const mostSecrets = 10;
 const longestText = 1_024;
+const secretOptions = ["secret"];
+const hmacOptions = [...secretOptions, "header", "prefix", "encoding"];
 
 /** Never throws: the start of the server reports wrong options. */
 function scheme(
@@ -68,8 +71,21 @@ function scheme(
     header: String(header).toLowerCase(),
     prefix,
     encoding,
-    problem: secretProblem(secrets) ?? (name === "hmac" ? formProblem(form) : undefined),
+    problem:
+      secretProblem(secrets) ??
+      (name === "hmac"
+        ? (formProblem(form) ?? unknownOption(given, hmacOptions))
+        : unknownOption(given, secretOptions)),
   });
+}
+
+/** The names of options only: a value may be the secret. */
+function unknownOption(given: object, known: readonly string[]): string | undefined {
+  const problems: string[] = [];
+  unknownOptions("", given as RawOptions, known, ({ message, fix }) => {
+    problems.push(`${message}; ${fix}`);
+  });
+  return problems[0];
 }
 
 /** The problem never contains the secret. */

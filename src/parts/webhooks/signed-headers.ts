@@ -1,3 +1,4 @@
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import type { WebhookScheme } from "./scheme.ts";
 
 /** Options of {@link signedHeaders}. */
@@ -10,7 +11,7 @@ export interface SignedHeadersOptions {
 
 /**
  * Returns the headers of a webhook that the sender would send, to test a route or to send one.
- * @throws TypeError if the scheme's first secret is not a string.
+ * @throws TypeError for an unknown option, or if the scheme's first secret is not a string.
  * @example
  * const headers = await signedHeaders(stripe({ secret }), body);
  * await app.fetch("/hooks/stripe", { method: "POST", headers, body });
@@ -20,6 +21,7 @@ export async function signedHeaders(
   body: string | Uint8Array,
   options: SignedHeadersOptions = {},
 ): Promise<Record<string, string>> {
+  assertKnownOptions("signedHeaders", options, ["id", "timestampSeconds"]);
   const [secret] = scheme.secrets;
   if (typeof secret !== "string")
     throw new TypeError(

@@ -194,3 +194,12 @@ test("signedHeaders needs the value of a secret", async () => {
     "the first secret is not a string",
   );
 });
+
+test("signed headers refuse unknown options", async () => {
+  const options = { timestampSecond: 1 } as object;
+  await expect(signedHeaders(stripe({ secret: "s" }), "{}", options)).rejects.toThrow(
+    new TypeError(
+      'signedHeaders: unknown option "timestampSecond"; did you mean `timestampSeconds`? known are id, timestampSeconds',
+    ),
+  );
+});
