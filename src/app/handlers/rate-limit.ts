@@ -1,5 +1,5 @@
 import type { RateLimitHandle } from "../../base/types/handles.ts";
-import { type RateLimit, rateLimitProblems } from "../../parts/limits/rate-limit.ts";
+import { ownLimitProblems, type RateLimit } from "../../parts/limits/rate-limit.ts";
 import { type Declaring, isWord, named } from "./requirements.ts";
 
 /** Verdict of `ctx.rateLimit`. */
@@ -54,6 +54,6 @@ export function rateLimit(
     const message = `${named(given)} is not in kebab case`;
     report({ key: name, rule: "limit-name", message, fix: 'for example "sms"' });
   }
-  rateLimitProblems(name, options ?? false).map(report);
+  ownLimitProblems(name, options).map(report);
   return { feature, name, limit: options as RateLimit }; // safe cast: a server with problems is never built
 }

@@ -58,6 +58,9 @@ test("invalid limits are reported with their place", () => {
       r.rateLimit("twice", limit);
       r.rateLimit("twice", limit);
       r.rateLimit("none", undefined as never);
+      r.rateLimit("list", [limit] as never);
+      r.rateLimit("empty", [] as never);
+      r.rateLimit("named", { ...limit, name: "other" } as never);
       r.query("note.list", {
         ...{ route: "GET /notes", access: access.everyone, handler: async () => ({}) },
         rateLimit: wrong,
@@ -77,6 +80,9 @@ test("invalid limits are reported with their place", () => {
     "bad.Sms: Sms is not in kebab case #limit-name",
     'bad.Sms.per: "team" is not allowed #option-type',
     "bad.none: it is not an object #option-type",
+    "bad.list: it is not an object #option-type",
+    "bad.empty: it is not an object #option-type",
+    'bad.named.name: unknown option "name" #unknown-option',
     'bad.note.list.rateLimit.per: "team" is not allowed #option-type',
     'rateLimit.per: "team" is not allowed #option-type',
     "bad.twice: this limit is declared twice #duplicate-limit",

@@ -67,8 +67,18 @@ const table: OptionTable = {
 
 /** Checks a limit or a list of limits. Never throws. */
 export function rateLimitProblems(key: string, given: unknown): OptionProblem[] {
-  return [given ?? []].flat().flatMap((limit) => [
-    ...tableProblems(key, limit ?? false, table),
+  return [given ?? []].flat().flatMap((limit) => limitProblems(key, limit, table));
+}
+
+/** Checks a limit of `r.rateLimit`, which is never a list, and whose name is an argument. Never throws. */
+export function ownLimitProblems(key: string, given: unknown): OptionProblem[] {
+  const { name: _argument, ...options } = table;
+  return limitProblems(key, given, options);
+}
+
+function limitProblems(key: string, limit: unknown, options: OptionTable): OptionProblem[] {
+  return [
+    ...tableProblems(key, limit ?? false, options),
     ...(isRecord(limit) ? ["per", "requests", "window"] : [])
       .filter((name) => Object(limit)[name] === undefined)
       .map(
@@ -79,5 +89,5 @@ export function rateLimitProblems(key: string, given: unknown): OptionProblem[] 
           fix: `use ${table[name]?.(undefined)}`,
         }),
       ),
-  ]);
+  ];
 }
