@@ -21,12 +21,15 @@ export const aConcurrency: Requirement = {
 
 function isConcurrency(given: unknown): boolean {
   const limits = Object.entries(Object(given));
-  return limits.length > 0 && limits.every(([name, limit]) => isLimit(name, limit));
+  return (
+    limits.some(([, limit]) => limit !== undefined) &&
+    limits.every(([name, limit]) => isLimit(name, limit))
+  );
 }
 
+/** A limit of `undefined` is absent. */
 function isLimit(name: string, limit: unknown): boolean {
   const isNumber = Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= 1_000;
-  return (
-    (name === "perTenant" || name === "total") && (isNumber || typeof Object(limit).id === "string")
-  );
+  const isAccepted = limit === undefined || isNumber || typeof Object(limit).id === "string";
+  return (name === "perTenant" || name === "total") && isAccepted;
 }

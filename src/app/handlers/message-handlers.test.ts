@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { unplaced } from "../../../test/support/unplaced.ts";
@@ -267,9 +268,11 @@ const jobs: readonly Case[] = [
     { total: 1_001 },
     { each: 2 },
     { total: {} },
+    { perTenant: undefined },
+    { perTenant: 2, each: undefined },
   ].map(
     (concurrency, index): Case => [
-      `whose concurrency is ${JSON.stringify(concurrency)}`,
+      `whose concurrency is ${inspect(concurrency)}`,
       (r) => r.job(`item.limited-${index}`, { input: schema, handler: run, concurrency }),
       {
         ...badLimits,
@@ -463,6 +466,22 @@ test("events and channels belong to the whole server: two features cannot declar
     { feature: "two", key: "item.sold", ...twice("event") },
     { feature: "two", key: "mail", ...twice("channel") },
   ]);
+});
+
+test("a limit of undefined is absent", () => {
+  const declare = (r: PlainBuilder) => {
+    r.job("item.pack", {
+      input: schema,
+      handler: run,
+      concurrency: { perTenant: 2, total: undefined },
+    });
+    r.job("item.ship", {
+      input: schema,
+      handler: run,
+      concurrency: { perTenant: undefined, total: 10 },
+    });
+  };
+  expect(problemsOf({ features: [plainFeature("one", declare)] })).toEqual([]);
 });
 
 test("the registry has each valid declaration under its name, with its options", () => {
