@@ -8,7 +8,7 @@ import {
 } from "../../parts/config/declare/key.ts";
 import { type BodyLimits, limitChecks } from "../../parts/http/limits.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
-import { ownHeaders } from "../../parts/http/own-headers.ts";
+import { areReplayHeaders } from "../../parts/http/own-headers.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import { rateLimitProblems } from "../../parts/limits/rate-limit.ts";
@@ -188,15 +188,6 @@ function areSuccesses(given: unknown): boolean {
   return (
     statuses.length > 0 &&
     statuses.every((status) => Number.isInteger(status) && /^[23]..$/.test(String(status)))
-  );
-}
-
-function areReplayHeaders(names: unknown): boolean {
-  return (
-    Array.isArray(names) &&
-    names.every(
-      (name) => typeof name === "string" && name !== "" && !ownHeaders.includes(name.toLowerCase()),
-    )
   );
 }
 

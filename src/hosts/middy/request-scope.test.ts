@@ -739,6 +739,11 @@ test.each<[object, string]>([
   [{ replays: "encrypted" }, "did you mean"],
   [{ replay: "Encrypted" }, 'writeOnce: replay is "Encrypted"; use "encrypted", or omit it'],
   [{ replay: true }, "writeOnce: replay is true"],
+  [{ replayHeaders: "x-once" }, 'writeOnce: replayHeaders is "x-once"; list headers that a'],
+  ...[["set-cookie"], ["X-Request-ID"], [""], [7], null].map((replayHeaders): [object, string] => [
+    { replayHeaders },
+    "; list headers that a response can set, without Set-Cookie",
+  ]),
 ])("writeOnce refuses %j", (options, message) => {
   expect(() => writeOnce(options as WriteOnceOptions)).toThrow(message);
 });

@@ -1,6 +1,7 @@
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
+import { areReplayHeaders } from "../../parts/http/own-headers.ts";
 import type { OnceOptions } from "../../parts/once/once-by.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { Middleware, MiddyHook } from "../lambda-http/lazy-mode.ts";
@@ -45,6 +46,10 @@ export function writeOnce(options: WriteOnceOptions = {}): Middleware {
     throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
   if (replay !== undefined && replay !== "encrypted")
     throw new TypeError(`writeOnce: replay is ${quoted(replay)}; use "encrypted", or omit it`);
+  if (!areReplayHeaders(replayHeaders))
+    throw new TypeError(
+      `writeOnce: replayHeaders is ${quoted(replayHeaders)}; list headers that a response can set, without Set-Cookie`,
+    );
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {
     // `requestScope` reads the description and removes the middleware, so this never runs.
