@@ -135,6 +135,21 @@ describe("assertCookie", () => {
       { value: "1", maxAgeSeconds: 1.5 },
       "reply: cookie a: maxAgeSeconds 1.5 is not a whole number",
     ],
+    [
+      "__Secure-a",
+      { value: "1", secure: false },
+      "reply: cookie __Secure-a: browsers discard it with secure: false; leave secure out",
+    ],
+    [
+      "a",
+      { value: "1", secure: false, sameSite: "None" },
+      "reply: cookie a: browsers discard it with secure: false; leave secure out",
+    ],
+    [
+      "__Host-a",
+      { value: "1", path: "/files" },
+      'reply: cookie __Host-a: browsers discard it with path "/files"; leave path out',
+    ],
   ])("refuses the cookie %j with %j", (name, cookie, message) => {
     expect(() => assertCookie(name, cookie)).toThrow(new TypeError(message));
   });
@@ -169,15 +184,26 @@ describe("cookies", () => {
       value: "1",
       httpOnly: false,
       secure: false,
-      sameSite: "None",
+      sameSite: "Strict",
       maxAgeSeconds: 60,
       path: "/x",
     } as const;
     expect(serializeCookie("a", cookie, { development: false })).toBe(
-      "a=1; Path=/x; Max-Age=60; SameSite=None",
+      "a=1; Path=/x; Max-Age=60; SameSite=Strict",
     );
     expect(serializeCookie("a", { value: "1" }, { development: true })).toBe(
       "a=1; Path=/; HttpOnly; SameSite=Lax",
+    );
+  });
+
+  test.each([
+    ["__Host-session", { value: "1" }, "Lax"],
+    ["__Secure-session", { value: "1" }, "Lax"],
+    ["__host-session", { value: "1", path: "/" }, "Lax"],
+    ["session", { value: "1", sameSite: "None" }, "None"],
+  ] as const)("%s with %j is secure in development too", (name, cookie, sameSite) => {
+    expect(serializeCookie(name, cookie, { development: true })).toBe(
+      `${name}=1; Path=/; HttpOnly; Secure; SameSite=${sameSite}`,
     );
   });
 

@@ -6,7 +6,11 @@ export interface ReplyCookie {
   readonly value: string;
   /** Whether the cookie is hidden from scripts. Default `true`. */
   readonly httpOnly?: boolean;
-  /** Whether browsers send the cookie only over HTTPS. Default `true`; `false` in development. */
+  /**
+   * Whether browsers send the cookie only over HTTPS. They discard a cookie without it whose name
+   * starts with `__Host-` or `__Secure-`, or whose `sameSite` is `None`. Default `true`; `false` in
+   * development, except for such cookies.
+   */
   readonly secure?: boolean;
   /** `SameSite` attribute. Default `Lax`. */
   readonly sameSite?: "Strict" | "Lax" | "None";
@@ -59,4 +63,13 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
     throw refuse(`sameSite ${quoted(sameSite)} is not Strict, Lax or None`);
   if (maxAgeSeconds !== undefined && !Number.isSafeInteger(maxAgeSeconds))
     throw refuse(`maxAgeSeconds ${quoted(maxAgeSeconds)} is not a whole number`);
+  if (secure === false && requiresSecure(name, sameSite))
+    throw refuse("browsers discard it with secure: false; leave secure out");
+  if (path !== "/" && /^__host-/i.test(name))
+    throw refuse(`browsers discard it with path ${quoted(path)}; leave path out`);
+}
+
+/** Whether browsers discard the cookie without `Secure`, by RFC 6265bis. */
+export function requiresSecure(name: string, sameSite: unknown): boolean {
+  return sameSite === "None" || /^__(host|secure)-/i.test(name);
 }

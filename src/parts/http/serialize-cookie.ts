@@ -1,4 +1,4 @@
-import { assertCookie } from "./cookies.ts";
+import { assertCookie, requiresSecure } from "./cookies.ts";
 
 export function serializeCookie(
   name: string,
@@ -9,8 +9,8 @@ export function serializeCookie(
   const {
     value,
     httpOnly = true,
-    secure = !development,
     sameSite = "Lax",
+    secure = !development || requiresSecure(name, sameSite),
     maxAgeSeconds,
     path = "/",
   } = cookie;
