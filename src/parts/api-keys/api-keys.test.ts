@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { SecretOwner } from "./api-key.ts";
 import { createApiKeys } from "./api-keys.ts";
 import { generateSecret, hashOfSecret } from "./secret.ts";
@@ -48,6 +48,50 @@ function stored(...keys: readonly (Partial<SecretOwner> & { readonly secret: str
 }
 
 const secret = generateSecret();
+
+afterEach(() => vi.restoreAllMocks());
+
+test("a store that does not answer fails after two seconds, and loses the note of a use", async () => {
+  const waits: (() => void)[] = [];
+  const real = globalThis.setTimeout;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms: number) =>
+    ms === 2_000 ? void waits.push(run) : real(run, ms)) as never); // safe: nothing else of it is used
+  const never = () => new Promise<never>(() => {});
+  const owner: SecretOwner = { id: "key_1", tenantId: "acme", roles: [], endsMs: undefined };
+  const store = { find: vi.fn(never), noteUse: never };
+  const lost: unknown[] = [];
+  const keys = createApiKeys({
+    store: async () => store as never, // safe: the rest of the store is not called
+    clock: { now: () => 0 },
+    onLostUse: (error) => lost.push(error),
+  });
+  const verifying = Promise.allSettled([keys.verify(secret), keys.verify(secret)]);
+  await vi.waitUntil(() => waits.length === 1);
+  waits.pop()?.();
+  const late = new Error("the store has not answered within 2000 ms");
+  expect(await verifying).toEqual([late, late].map((reason) => ({ status: "rejected", reason })));
+  store.find.mockResolvedValue(owner as never); // safe: the type is that of `never`
+  const second = keys.verify(secret);
+  await vi.waitUntil(() => waits.length === 2); // the first is the read's, which has ended
+  waits.pop()?.();
+  expect(await second).toEqual(owner);
+  expect(lost).toEqual([late]);
+});
+
+test("a read from before the process was frozen holds up no later request", async () => {
+  const { keys, seen, at, owners, hold } = stored({ secret });
+  const release = hold();
+  const before = keys.verify(secret);
+  while (seen.reads === 0) await Promise.resolve();
+  owners.clear();
+  at(1_002_000);
+  const after = keys.verify(secret);
+  await vi.waitUntil(() => seen.reads === 2);
+  release();
+  expect([await before, await after].map((owner) => owner?.id)).toEqual(["key_1", undefined]);
+  expect(await keys.verify(secret)).toBeUndefined();
+  expect(seen.reads).toBe(2);
+});
 
 test("a secret ends at its very millisecond, although it is known, and then costs no reads", async () => {
   const { keys, seen, at } = stored({ secret, endsMs: 1_002_000 });

@@ -1,5 +1,7 @@
 import type { Clock } from "../../base/process/clock.ts";
+import { inTime } from "../../base/process/in-time.ts";
 import { Recent } from "../../base/process/recent.ts";
+import { SharedReads } from "../../base/process/shared-reads.ts";
 import type { ApiKeyStore, SecretOwner } from "./api-key.ts";
 import { hashOfSecret, isWellFormed } from "./secret.ts";
 
@@ -27,24 +29,21 @@ export function createApiKeys({ store, clock, onLostUse }: ApiKeysOptions) {
   const known = new Recent<SecretOwner>(maxKnown, knownMs);
   const unknown = new Recent<true>(maxUnknown, unknownMs);
   const uses = new Recent<true>(maxKnown, useMs);
-  let flights = new Map<string, Promise<SecretOwner | undefined>>();
+  const reads = new SharedReads<SecretOwner | undefined>();
 
-  const read = async (hash: string): Promise<SecretOwner | undefined> => {
-    const begunIn = flights;
-    const askedMs = clock.now();
-    const owner = await (await store()).find(hash);
-    // A revocation by this process replaces the flights, and the results of earlier ones are not kept.
-    if (begunIn !== flights) return owner;
+  const read = async (
+    hash: string,
+    askedMs: number,
+    isCurrent: () => boolean,
+  ): Promise<SecretOwner | undefined> => {
+    const owner = await inTime((await store()).find(hash));
+    if (!isCurrent()) return owner;
     if (owner === undefined) unknown.set(hash, true, askedMs);
     else known.set(hash, owner, askedMs);
     return owner;
   };
-  const joined = (hash: string): Promise<SecretOwner | undefined> => {
-    const begunIn = flights;
-    const flight = begunIn.get(hash) ?? read(hash).finally(() => begunIn.delete(hash));
-    begunIn.set(hash, flight);
-    return flight;
-  };
+  const joined = (hash: string, nowMs: number): Promise<SecretOwner | undefined> =>
+    reads.join(hash, nowMs, (isCurrent) => read(hash, nowMs, isCurrent));
   /** A secret that has ended never becomes valid again, so it costs no more reads. */
   const valid = (hash: string, owner: SecretOwner | undefined): SecretOwner | undefined => {
     const nowMs = clock.now();
@@ -58,7 +57,7 @@ export function createApiKeys({ store, clock, onLostUse }: ApiKeysOptions) {
     if (uses.get(owner.id, nowMs) !== undefined) return;
     uses.set(owner.id, true, nowMs);
     try {
-      await (await store()).noteUse(owner, nowMs, nowMs - useMs);
+      await inTime((await store()).noteUse(owner, nowMs, nowMs - useMs));
     } catch (error) {
       onLostUse(error);
     }
@@ -76,7 +75,7 @@ export function createApiKeys({ store, clock, onLostUse }: ApiKeysOptions) {
       const hash = hashOfSecret(text);
       const nowMs = clock.now();
       if (unknown.get(hash, nowMs) !== undefined) return undefined;
-      const owner = valid(hash, known.get(hash, nowMs) ?? (await joined(hash)));
+      const owner = valid(hash, known.get(hash, nowMs) ?? (await joined(hash, nowMs)));
       if (owner !== undefined) await noteUse(owner);
       return owner;
     },
@@ -84,7 +83,7 @@ export function createApiKeys({ store, clock, onLostUse }: ApiKeysOptions) {
     atHand,
     /** Forgets the secrets of a key that this process has changed. */
     forget(id: string): void {
-      flights = new Map();
+      reads.forget(); // they may have found the key before the change
       known.deleteWhere((owner) => owner.id === id);
     },
   };

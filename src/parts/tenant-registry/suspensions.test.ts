@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { createSuspensions } from "./suspensions.ts";
 import type { StoredTenant } from "./tenant.ts";
 
@@ -42,6 +42,21 @@ function start() {
 }
 
 const suspended = "403 tenant_suspended";
+const never = () => new Promise<never>(() => {});
+
+/** Lets the test end the waits for the store. */
+function stoppedTimers() {
+  const waits: (() => void)[] = [];
+  const real = globalThis.setTimeout;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms: number) =>
+    ms === 2_000 ? void waits.push(run) : real(run, ms)) as never); // safe: nothing else of it is used
+  const elapse = () => {
+    for (const end of waits.splice(0)) end();
+  };
+  return { elapse, waits };
+}
+
+afterEach(() => vi.restoreAllMocks());
 
 describe("suspensions", () => {
   test("read a tenant at most once in five seconds, whatever its state", async () => {
@@ -139,6 +154,68 @@ describe("suspensions", () => {
     expect(await stateOf("acme")).toBe(suspended);
     expect(await stateOf("acme")).toBe(suspended);
     expect(reads).toEqual(["acme"]);
+  });
+
+  test("count a read without an answer as failed after two seconds", async () => {
+    const { failures, stateOf, pass, during } = start();
+    expect(await stateOf("acme")).toBe("active");
+    const { elapse, waits } = stoppedTimers();
+    pass(5_000);
+    during(never);
+    const states = Promise.all(["acme", "acme", "new"].map(stateOf));
+    await vi.waitUntil(() => waits.length === 2);
+    elapse();
+    expect(await states).toEqual(["active", "active", "503 pipeline_error"]);
+    expect(failures).toHaveLength(2);
+  });
+
+  test.each([2_000, -1])(
+    "replace a read that began %i ms ago, because the process was frozen or its clock was set",
+    async (ms) => {
+      const { rows, reads, stateOf, pass, during } = start();
+      const { elapse, waits } = stoppedTimers();
+      const held = Promise.withResolvers<void>();
+      during(() => held.promise);
+      const first = stateOf("acme");
+      await vi.waitUntil(() => waits.length === 1);
+      rows.set("acme", tenant("acme", 1));
+      during(async () => undefined);
+      pass(ms);
+      expect(await stateOf("acme")).toBe(suspended);
+      held.resolve();
+      expect(await first).toBe("active");
+      elapse();
+      expect(await stateOf("acme")).toBe(suspended);
+      expect(reads).toEqual(["acme", "acme"]);
+    },
+  );
+
+  test("share a read until it is two seconds old", async () => {
+    const { reads, stateOf, pass, during } = start();
+    const held = Promise.withResolvers<void>();
+    during(() => held.promise);
+    const first = stateOf("acme");
+    pass(1_999);
+    const second = stateOf("acme");
+    held.resolve();
+    expect(await Promise.all([first, second])).toEqual(["active", "active"]);
+    expect(reads).toEqual(["acme"]);
+  });
+
+  test("read no more because a replaced read fails", async () => {
+    const { reads, failures, stateOf, pass, during } = start();
+    const { elapse, waits } = stoppedTimers();
+    during(never);
+    const first = stateOf("acme");
+    await vi.waitUntil(() => waits.length === 1);
+    during(async () => undefined);
+    pass(4_999);
+    expect(await stateOf("acme")).toBe("active");
+    pass(1);
+    elapse();
+    expect(await first).toBe("active");
+    expect(await stateOf("acme")).toBe("active");
+    expect([reads.length, failures.length]).toEqual([2, 1]);
   });
 
   test("do not trust a state from the future, after the clock was set back", async () => {

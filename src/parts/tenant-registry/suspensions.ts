@@ -1,6 +1,8 @@
 import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { inTime } from "../../base/process/in-time.ts";
 import { Recent } from "../../base/process/recent.ts";
+import { SharedReads } from "../../base/process/shared-reads.ts";
 import type { TenantStore } from "./tenant.ts";
 
 export type Suspensions = ReturnType<typeof createSuspensions>;
@@ -26,35 +28,32 @@ export function createSuspensions({ store, clock, onUnreadable }: SuspensionsOpt
   const known = new Recent<boolean>(maxKnown, staleMs);
   /** Tenants that were read, or could not be read, just now. */
   const asked = new Recent<true>(maxKnown, freshMs);
-  let flights = new Map<string, Promise<boolean>>();
+  const reads = new SharedReads<boolean>();
 
   const keep = (tenantId: string, isSuspended: boolean, atMs: number): void => {
     known.set(tenantId, isSuspended, atMs);
     asked.set(tenantId, true, atMs);
   };
-  const read = async (tenantId: string): Promise<boolean> => {
-    const begunIn = flights;
-    const askedMs = clock.now();
+  const read = async (
+    tenantId: string,
+    askedMs: number,
+    isCurrent: () => boolean,
+  ): Promise<boolean> => {
     try {
-      const tenant = await (await store()).read(tenantId);
+      const tenant = await inTime((await store()).read(tenantId));
       const isSuspended = tenant?.suspendedMs !== undefined;
-      // A change by this process replaces the flights, and the results of earlier ones are not kept.
-      if (begunIn === flights) keep(tenantId, isSuspended, askedMs);
+      if (isCurrent()) keep(tenantId, isSuspended, askedMs);
       return isSuspended;
     } catch (error) {
       onUnreadable(error);
       const last = known.get(tenantId, clock.now());
       if (last === undefined) throw unreadable(error);
-      asked.set(tenantId, true, askedMs);
+      if (isCurrent()) asked.set(tenantId, true, askedMs);
       return last;
     }
   };
-  const joined = (tenantId: string): Promise<boolean> => {
-    const begunIn = flights;
-    const flight = begunIn.get(tenantId) ?? read(tenantId).finally(() => begunIn.delete(tenantId));
-    begunIn.set(tenantId, flight);
-    return flight;
-  };
+  const joined = (tenantId: string, nowMs: number): Promise<boolean> =>
+    reads.join(tenantId, nowMs, (isCurrent) => read(tenantId, nowMs, isCurrent));
 
   return {
     /**
@@ -64,12 +63,12 @@ export function createSuspensions({ store, clock, onUnreadable }: SuspensionsOpt
     async assertActive(tenantId: string): Promise<void> {
       const nowMs = clock.now();
       const last = asked.get(tenantId, nowMs) && known.get(tenantId, nowMs);
-      const isSuspended = last ?? (await joined(tenantId));
+      const isSuspended = last ?? (await joined(tenantId, nowMs));
       if (isSuspended) throw new FrameworkError("tenant_suspended", "The tenant is suspended");
     },
     /** Notes a state that this process has written. */
     note(tenantId: string, isSuspended: boolean): void {
-      flights = new Map();
+      reads.forget(); // they may have found the state before the change
       keep(tenantId, isSuspended, clock.now());
     },
   };
