@@ -406,6 +406,30 @@ describe("the workers of a container", () => {
     expect(app.clock.now() - began).toBeLessThan(30_000);
   });
 
+  test("ask for no messages once they are stopped, even if a job then ends", async () => {
+    held = Promise.withResolvers();
+    const { runtime: bound, workers: running } = await start();
+    const { sqs } = await (await bound.adapters.open()).messaging.open();
+    const names = Array.from({ length: 10 }, (_, index) => `held ${index}`);
+    for (const name of names) await send([name], name);
+    await expect.poll(() => runs.toSorted()).toEqual(names);
+    let isStopped = false;
+    let receivedAfter = 0;
+    sqs.middlewareStack.add(
+      (next, context) => (parameters) => {
+        if (context["commandName"] === "ReceiveMessageCommand" && isStopped) receivedAfter += 1;
+        return next(parameters);
+      },
+      { step: "initialize", name: "counted" },
+    );
+    isStopped = true;
+    running.stop();
+    held.resolve();
+    await running.finished();
+    expect(receivedAfter).toBe(0);
+    expect(logs.map(({ msg }) => msg)).not.toContain("queue.receive_failed");
+  });
+
   test("take no message if one of them cannot start", async () => {
     const { runtime: bound } = await start();
     const { events, received } = await (await bound.adapters.open()).messaging.open();

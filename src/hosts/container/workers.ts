@@ -139,6 +139,8 @@ async function openQueueWorker(
     preReceiveMessageCallback: async () => {
       if (pauseMs > 0) await pause(pauseMs, stopping.signal);
       await running.fewerThan(maxRunning);
+      // The consumer would receive once more, and hand the messages back.
+      stopping.signal.throwIfAborted();
     },
     postReceiveMessageCallback: async () => {
       pauseMs = 0;
@@ -156,6 +158,7 @@ async function openQueueWorker(
     },
   });
   consumer.on("error", (error) => {
+    if (stopping.signal.aborted) return; // it does not ask again
     pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, pauseMs * 2));
     runtime.log.warn("queue.receive_failed", { queue: queue.name, reason: error.message });
   });
