@@ -8,6 +8,7 @@ import { createRuntime } from "../../app/server/create-runtime.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { endPolls } from "../../embedded/queues/long-polls.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import type { ContainerWork } from "../container-http/http-options.ts";
 import { openChecked } from "./adapters.ts";
 import { beginLife } from "./process-life.ts";
 import { startWorkers, type Workers } from "./workers.ts";
@@ -74,6 +75,9 @@ afterEach(async () => {
 });
 
 interface StartOptions {
+  readonly works?: readonly ContainerWork[];
+  /** Whether the process is told to stop while its workers start. */
+  readonly drains?: boolean;
   readonly features?: readonly Feature[];
   readonly environment?: "test" | "production";
   readonly sweepMs?: number;
@@ -82,6 +86,8 @@ interface StartOptions {
 
 /** Another process on the same queues, which works on them. */
 async function start({
+  works = ["workers"],
+  drains = false,
   features = [loads],
   environment = "test",
   sweepMs = 10_000,
@@ -98,7 +104,9 @@ async function start({
       endPolls,
     }),
   });
-  workers = await startWorkers(runtime, new Set(["workers"]), sweepMs);
+  const starting = startWorkers(runtime, new Set(works), sweepMs);
+  if (drains) runtime.lifecycle.drain();
+  workers = await starting;
   return { runtime, workers };
 }
 
@@ -443,6 +451,38 @@ describe("the workers of a container", () => {
       url.mockRestore();
       begin.mockRestore();
     }
+  });
+
+  test("fire no schedule and take no message if the process stops while they start", async () => {
+    let fires = 0;
+    const clocks = defineFeature("clocks", (r) => {
+      r.schedule("clock.strike", { cron: "* * * * *", handler: () => void fires++ });
+    });
+    const given = {
+      features: [loads, clocks],
+      works: ["workers", "schedules"],
+    } satisfies StartOptions;
+    const end = async () => {
+      workers?.stop();
+      await workers?.finished();
+    };
+    await start(given);
+    await end(); // the schedule is known now
+    fires = 0;
+    await runtime?.close();
+    aheadMs = 120_000;
+    const consume = vi.spyOn(Consumer.prototype, "start");
+    try {
+      await start({ ...given, drains: true });
+      await end();
+      expect(consume).not.toHaveBeenCalled();
+      expect(fires).toBe(0);
+    } finally {
+      consume.mockRestore();
+    }
+    await runtime?.close();
+    await start(given);
+    await expect.poll(() => fires).toBe(1); // it was due
   });
 
   test("do nothing for a server without events and jobs", async () => {

@@ -32,7 +32,10 @@ interface QueueWorker extends Workers {
   start(): void;
 }
 
-/** Starts all workers, or none if one cannot start. */
+/**
+ * Starts all workers, or none if one cannot start. If the process stops in the meantime, they are
+ * already stopped.
+ */
 export async function startWorkers(
   runtime: Runtime,
   works: ReadonlySet<ContainerWork>,
@@ -61,8 +64,10 @@ export async function startWorkers(
   // A reloaded process leaves the last sweep to the next one, because a developer waits.
   const sweepsAtEnd = hasMessages && !isReloaded(runtime);
   const hasSchedules = works.has("schedules") && registry.schedules.size > 0;
-  const schedules = hasSchedules ? await startSchedules(runtime, stopping.signal) : undefined;
-  for (const queue of queues) queue.start();
+  const keepSchedules = hasSchedules ? await openSchedules(runtime) : undefined;
+  if (runtime.lifecycle.draining.aborted) stopping.abort();
+  else for (const queue of queues) queue.start();
+  const schedules = keepSchedules?.(stopping.signal);
   const sweeping = hasMessages ? sweepUntilStopped() : undefined;
   return {
     stop: () => {
@@ -70,17 +75,17 @@ export async function startWorkers(
       for (const queue of queues) queue.stop();
     },
     finished: async () => {
-      await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
+      await Promise.all([sweeping, schedules, ...queues.map((queue) => queue.finished())]);
       if (sweepsAtEnd) await sweep({ graceMs: lastGraceMs });
     },
   };
 }
 
-async function startSchedules(runtime: Runtime, stop: AbortSignal) {
+async function openSchedules(runtime: Runtime): Promise<(stop: AbortSignal) => Promise<void>> {
   // Only servers with schedules load croner.
   const { createSchedules, keepSchedules } = await import("../../app/schedules/schedules.ts");
   const schedules = await createSchedules(runtime, await runtime.adapters.open(), consumeOnce);
-  return { ended: keepSchedules(schedules, runtime.clock, stop) };
+  return (stop) => keepSchedules(schedules, runtime.clock, stop);
 }
 
 async function openQueues(runtime: Runtime): Promise<QueueWorker[]> {
