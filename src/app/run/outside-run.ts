@@ -18,6 +18,8 @@ const handler = "keelson.server.run";
 export interface OutsideRun<Result> {
   readonly options: RunOptions;
   readonly signal: AbortSignal;
+  /** Of the request or the message that the run is part of. */
+  readonly deadlineMs?: number | undefined;
   /** An operator's command also runs for a suspended tenant. */
   readonly isOperator?: boolean;
   work(ctx: PipelineContext): Awaitable<Result>;
@@ -31,7 +33,7 @@ export interface OutsideRun<Result> {
  */
 export async function runOutside<Result>(
   runtime: Runtime,
-  { options, signal, isOperator, work }: OutsideRun<Result>,
+  { options, signal, deadlineMs, isOperator, work }: OutsideRun<Result>,
 ): Promise<Result | undefined> {
   const { reason, userId: id, tenantId, roles = [] } = options;
   const requestId = options.requestId ?? runtime.newRequestId();
@@ -41,7 +43,7 @@ export async function runOutside<Result>(
     requestId,
     user,
     handler,
-    deadlineMs: undefined,
+    deadlineMs,
     isSystem: tenantId === undefined,
     logFields: {},
     signal,

@@ -8,6 +8,7 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/options.ts";
 import { checkRunOptions, runOutside } from "../run/outside-run.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { RequestScope } from "../runtime/scope.ts";
 import { closeResources } from "./close-resources.ts";
 
 interface ServerRunsOptions {
@@ -54,7 +55,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
     signal: AbortSignal,
   ): Promise<Result> => {
     const runtime = await opened();
-    const running = runOutside(runtime, { options, work, signal });
+    const running = runOutside(runtime, { options, work, ...limitsWithin(runtime, signal) });
     // Registers the run, so that a draining container waits for it and logs it if it is cut off.
     const key = `run ${++count}`;
     runtime.inFlight.set(key, {
@@ -135,6 +136,15 @@ function assertOpen(runtime: Runtime): void {
   const { draining, state } = runtime.lifecycle;
   const isPart = ambientStore()?.runtime === runtime;
   if (isPart ? closedStates.includes(state) : draining.aborted) throw closed();
+}
+
+/** A run within a request or a message ends with it at the latest. */
+function limitsWithin(runtime: Runtime, signal: AbortSignal) {
+  const store = ambientStore();
+  if (store?.runtime !== runtime) return { signal };
+  const { deadlineMs, runSignal } = store as RequestScope; // safe: the ambient store of a runtime is a scope
+  const signals = runSignal === undefined ? [signal] : [signal, runSignal];
+  return { deadlineMs, signal: AbortSignal.any(signals) };
 }
 
 function closed(): Error {
