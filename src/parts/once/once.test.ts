@@ -263,6 +263,52 @@ describe("a duplicate in the same process", () => {
   });
 });
 
+describe("a run that never ends, of callers who have all disconnected", () => {
+  /** A run whose time is over in ten milliseconds, for other processes as well. */
+  const lost = async () => {
+    const started = start();
+    const caller = new AbortController();
+    const first = await started.begin({ deadlineMs: started.world.nowMs + 10 }, caller.signal);
+    caller.abort(new Error("gone"));
+    started.world.nowMs += skewMs;
+    return { ...started, first };
+  };
+
+  test("holds up no duplicate once its lease is over, and ends without disturbing the next run", async () => {
+    const { world, first, begin, run, calls } = await lost();
+    world.nowMs += 11;
+    const second = await begin();
+    first.end(new Error("stopped"));
+    await expect(first.outcome).rejects.toThrow();
+    const duplicate = run(never);
+    second.end(answer("two"));
+    expect(await second.outcome).toMatchObject({ kind: "done" });
+    expect(await duplicate).toEqual(replayed("two"));
+    expect(calls.filter((call) => call === "complete")).toHaveLength(1);
+  });
+
+  test("holds up a duplicate that already waits no longer", async () => {
+    const { world, first, run } = await lost();
+    const duplicate = run(async () => answer("anew"));
+    world.nowMs += 11;
+    expect(await duplicate).toMatchObject({ kind: "done", answer: answer("anew") });
+    first.end(new Error("stopped"));
+    await expect(first.outcome).rejects.toThrow();
+  });
+
+  test("holds up duplicates while other processes count it as running", async () => {
+    const { world, first, run } = await lost();
+    world.nowMs += 10;
+    let hasEnded = false;
+    const duplicate = run(async () => answer(`after the run: ${hasEnded}`));
+    await new Promise(setImmediate); // enough for the duplicate to begin, if it did not wait
+    hasEnded = true;
+    first.end(new Error("stopped"));
+    await expect(first.outcome).rejects.toThrow("stopped");
+    expect(await duplicate).toMatchObject({ answer: answer("after the run: true") });
+  });
+});
+
 describe("the signal of a shared run", () => {
   test("aborts with the last caller's reason, and not before", async () => {
     const { begin, run } = start();

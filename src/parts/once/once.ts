@@ -69,9 +69,9 @@ export function createOnce(options: OnceOptions): Once {
         }
         const duplicate = running.get(key);
         // No `await` may come between here and `running.set`, or a duplicate could start as well.
-        if (duplicate === undefined) break;
+        if (duplicate === undefined || duplicate.leftMs(clock.now()) <= 0) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
-        const joined = await duplicate.join(run.signal, { waitMs, draining, waiting });
+        const joined = await duplicate.join(run.signal, { waitMs, draining, waiting, clock });
         if (metrics !== undefined && joined !== "retry")
           countReplayed(metrics, joined === "running" ? "conflicted" : "waited");
         if (joined === "running") throw inProgress();
@@ -90,7 +90,7 @@ export function createOnce(options: OnceOptions): Once {
       } finally {
         shared.end();
         leave();
-        running.delete(key);
+        if (running.get(key) === shared) running.delete(key);
       }
     },
   };
@@ -100,12 +100,14 @@ export function createOnce(options: OnceOptions): Once {
 class SharedRun {
   readonly fingerprint: string | undefined;
   readonly #replayedHeaders: readonly string[];
+  readonly #deadlineMs: number | undefined;
   readonly #controller = new AbortController();
   outcome: Promise<unknown> | undefined = undefined;
   #waiting = 0;
   #isOver = false;
 
-  constructor({ fingerprint, replayedHeaders }: OnceClaim) {
+  constructor({ fingerprint, replayedHeaders, deadlineMs }: OnceClaim) {
+    this.#deadlineMs = deadlineMs;
     this.fingerprint = fingerprint;
     this.#replayedHeaders = replayedHeaders;
   }
@@ -116,6 +118,15 @@ class SharedRun {
 
   end(): void {
     this.#isOver = true;
+  }
+
+  /**
+   * Time until another process may take over the claim if all callers have disconnected, in
+   * milliseconds. A duplicate then does not wait any longer, because the handler may never end.
+   */
+  leftMs(nowMs: number): number {
+    const isLimited = this.#deadlineMs !== undefined && this.signal.aborted;
+    return isLimited ? this.#deadlineMs + skewMs + 1 - nowMs : Number.POSITIVE_INFINITY;
   }
 
   /** Adds a caller, whom the returned function removes. */
@@ -147,11 +158,13 @@ class SharedRun {
       waitMs,
       draining,
       waiting,
+      clock,
     }: {
       readonly waitMs: number;
       readonly draining: AbortSignal;
       /** Called when `draining` aborts. */
       readonly waiting: Set<() => void>;
+      readonly clock: Clock;
     },
   ): Promise<WriteAnswer | "retry" | "running"> {
     caller?.throwIfAborted();
@@ -160,10 +173,12 @@ class SharedRun {
     // If all callers have disconnected, the duplicate waits only for the end of the claim.
     const isAbandoned = this.signal.aborted;
     const leave = this.enter(caller);
-    const { promise: givenUp, resolve } = Promise.withResolvers<"running">();
+    const { promise: givenUp, resolve } = Promise.withResolvers<"running" | "retry">();
     const stop = () => resolve("running");
+    const leftMs = this.leftMs(clock.now());
     // A longer timer would fire immediately.
-    const timer = setTimeout(stop, Math.min(waitMs, 2 ** 31 - 1));
+    const timerMs = Math.min(waitMs, leftMs, 2 ** 31 - 1);
+    const timer = setTimeout(resolve, timerMs, leftMs < waitMs ? "retry" : "running");
     caller?.addEventListener("abort", stop);
     waiting.add(stop);
     try {
