@@ -87,6 +87,8 @@ test.each([
   ["409", /^\/errors\.html/],
 ])("the first three hits of the search for %s include the right page", async (query, right) => {
   const page = await open("");
+  // Until Vue has mounted the page, a click has no effect.
+  await page.waitForFunction("document.querySelector('#app').__vue_app__ !== undefined");
   await page.getByRole("button", { name: "Search" }).first().click();
   await page.locator("#localsearch-input").fill(query);
   const hits = () =>
