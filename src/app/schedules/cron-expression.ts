@@ -26,7 +26,7 @@ export function cronProblem(expression: unknown) {
   return dateProblem(given);
 }
 
-/** croner takes a date that never comes, such as `0 0 31 4 *`, and finds no time for it. */
+/** croner accepts a date that never comes, such as `0 0 31 4 *`, but does not find a time for it. */
 function dateProblem([, , days = "", months = "", weekdays]: readonly string[]) {
   if (weekdays !== "*") return undefined; // it is enough that the day of the week matches
   const first = Math.min(...valuesOf(days, day));
@@ -49,7 +49,7 @@ function valuesOf(text: string, field: Field) {
   return [...values].sort((one, other) => one - other);
 }
 
-/** Values of `*`, `5`, `MON`, `1-5`, or `*` or `1-5` with a step such as `/2`. None if it is invalid. */
+/** Values of `*`, `5`, `MON`, `1-5`, or `*` or `1-5` with a step such as `/2`. Empty if it is invalid. */
 function partValues(part: string, field: Field) {
   const match = /^(?:(\w{1,3})|(?:\*|(\w{1,3})-(\w{1,3}))(?:\/(\d{1,2}))?)$/.exec(part);
   const [only, from, to, step = "1"] = match?.slice(1) ?? [""];

@@ -12,8 +12,8 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
   return {
     reader: (reader: ConfigRowReader): ConfigRowReader => withFormerRows(reader, registry),
     /**
-     * Merges the versions under all names. A former name may have versions above that of the row: a
-     * process of before the rename wrote them, and they were never those of the key.
+     * Merges the versions under all names. Under a former name, a process from before the rename may
+     * have written versions above that of the row. The key never had these versions.
      */
     history:
       (history: ConfigStore["history"], rows: ConfigRowReader): ConfigStore["history"] =>

@@ -524,7 +524,8 @@ describe("jobs on their way to a fair queue", () => {
       const options = { ...sweep.options, equalJobs: async () => store };
       const send = (...jobs: OutboxRow[]) => sendCommitted(options, jobs);
       const sweepAll = () => sweepDueJobs(options, undefined, unheard);
-      return { ...sweep, rows, send, sweepAll, first: queued(sweep.world.nowMs, "refused") };
+      const first = queued(sweep.world.nowMs, "refused");
+      return { ...sweep, rows, send, sweepAll, first, store };
     };
 
     test("for good, and that a sweep has set aside", async () => {
@@ -549,6 +550,13 @@ describe("jobs on their way to a fair queue", () => {
         "job.merged",
         { mergedId: "refused", into: "j2" },
       ]);
+    });
+
+    test("for good, which is set aside although its mark cannot be deleted", async () => {
+      const { rows, first, sweepAll, store } = sweepMarking("InvalidMessageContents");
+      store.unmark = () => Promise.reject(new Error("AccessDenied"));
+      rows.push(first);
+      expect(await sweepAll()).toMatchObject({ setAside: 1 });
     });
 
     test("unless the queue may take it later", async () => {

@@ -80,7 +80,7 @@ function inputChanges(before: LockedRoute, after: LockedRoute, where: string): r
   return schemaChanges("input", sent, is, (path) => `${where} ${inputPlace(path, after)}`);
 }
 
-/** What every client sends without a schema: the parameters of the path that the first schema names. */
+/** Input that every client sends without a schema: the path's parameters that the first schema names. */
 function firstInput(after: LockedRoute): SchemaNode {
   const { properties }: JsonSchema = Object(after.input);
   const names = paramsOf(after).filter((name) => Object.hasOwn(Object(properties), name));
