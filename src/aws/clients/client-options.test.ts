@@ -10,15 +10,16 @@ import { closeDatabase, openDatabase } from "./dynamodb.ts";
 const body = JSON.stringify({ Item: { id: { S: "ä".repeat(10) } } });
 
 /** Asks a server for an item that answers each call in its own way. */
-async function itemFrom(answer: (response: ServerResponse, bytes: Buffer) => void) {
+async function itemFrom(
+  answer: (response: ServerResponse, bytes: Buffer) => void,
+  attempts: { attemptMs?: number } = {},
+) {
   let calls = 0;
   const http = createServer((_request, response) => {
     calls += 1;
     const bytes = Buffer.from(body);
-    response.writeHead(200, {
-      "content-type": "application/x-amz-json-1.0",
-      "content-length": bytes.length,
-    });
+    response.setHeader("content-type", "application/x-amz-json-1.0");
+    response.setHeader("content-length", bytes.length);
     answer(response, bytes);
   }).listen(0, "127.0.0.1");
   await once(http, "listening");
@@ -28,6 +29,7 @@ async function itemFrom(answer: (response: ServerResponse, bytes: Buffer) => voi
     endpoint: `http://127.0.0.1:${port}`,
     region: "us-east-1",
     credentials,
+    ...attempts,
   });
   try {
     const { Item } = await database.send(
@@ -57,6 +59,27 @@ test("fails after the SDK's retries when the connection ends within the response
   });
   expect(error).toMatchObject({ code: "ECONNRESET" });
   expect(calls).toBeGreaterThan(1);
+});
+
+test("a call that is never answered fails after the SDK's retries", async () => {
+  const { error, calls } = await itemFrom(() => {}, { attemptMs: 20 });
+  expect(error).toMatchObject({ name: "TimeoutError" });
+  expect(calls).toBeGreaterThan(1);
+});
+
+test.each([
+  [undefined, 6_000],
+  ["http://127.0.0.1:1", 30_000], // an emulator starts slowly
+])("limits an attempt at the endpoint %s to %d ms", async (endpoint, ms) => {
+  const { config } = await openDatabase({ endpoint, region: "us-east-1" });
+  const { requestHandler } = config;
+  const nowhere = { protocol: "http:", hostname: "127.0.0.1", port: 1, method: "GET", path: "/" };
+  // The handler has no configuration before its first request.
+  const refused = requestHandler.handle({ ...nowhere, headers: {} } as never); // all it asks of one
+  await expect(refused).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  expect(requestHandler.httpHandlerConfigs()).toMatchObject({
+    ...{ connectionTimeout: ms, requestTimeout: ms, throwOnRequestTimeout: true },
+  });
 });
 
 test("recognizes an instrumented client by the marks that OpenTelemetry puts on the functions it wraps", () => {

@@ -1,17 +1,27 @@
 import type { Database } from "../../base/types/database.ts";
-import { type ClientOptions, clientOptions } from "./client-options.ts";
+import { attemptsWithin, type ClientOptions, clientOptions } from "./client-options.ts";
 
 type DynamoDbSdk = typeof import("./dynamodb-sdk.ts");
 
-export async function openDatabase(options: ClientOptions): Promise<Database> {
+export interface DatabaseOptions extends ClientOptions {
+  /** Timeout of one attempt of a call, in milliseconds. Default 6,000; 30,000 with an `endpoint`. */
+  readonly attemptMs?: number;
+}
+
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   return createDatabase(await import("./dynamodb-sdk.ts"), options);
 }
 
 export function createDatabase(
   { DynamoDBClient, DynamoDBDocumentClient }: DynamoDbSdk,
-  options: ClientOptions,
+  options: DatabaseOptions,
 ): Database {
-  const client = new DynamoDBClient(clientOptions(options));
+  const { endpoint, attemptMs = endpoint === undefined ? 6_000 : 30_000 } = options;
+  const client = new DynamoDBClient({
+    ...clientOptions(options),
+    // The SDK waits for ever by default: for an answer on a connection that died without a word.
+    requestHandler: attemptsWithin(attemptMs),
+  });
   options.measure?.(client);
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
 }
