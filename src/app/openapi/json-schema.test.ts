@@ -431,6 +431,18 @@ describe("gives the same result for the same declarations", () => {
       properties: { at: date },
     });
   });
+
+  test("leaves out a generated default that several descriptions share", async () => {
+    const now = z.number().default(() => Date.now());
+    const given = z.object({ from: now.describe("From"), until: now.meta({ title: "Until" }) });
+    expect((await read(given, "input")).said).toEqual({
+      type: "object",
+      properties: {
+        from: { type: "number", description: "From" },
+        until: { type: "number", title: "Until" },
+      },
+    });
+  });
 });
 
 test("schemas read in parallel wait once for a later time, which shows generated defaults", async () => {

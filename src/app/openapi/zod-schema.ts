@@ -132,8 +132,9 @@ function dropChangingDefault(
   defaults: Map<Definition, string>,
 ): void {
   const value = String(JSON.stringify(def.defaultValue));
-  if ((defaults.get(def) ?? value) !== value) delete jsonSchema["default"];
-  defaults.set(def, value);
+  const first = defaults.get(def) ?? value;
+  if (first !== value) delete jsonSchema["default"];
+  defaults.set(def, first); // kept: copies by `.describe()` and `.meta()` share a definition
 }
 
 /** Patterns that reject valid values: those with flags, and zod's for IPv6 (`::ffff:192.0.2.1`). */
