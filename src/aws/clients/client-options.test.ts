@@ -61,8 +61,11 @@ test("fails after the SDK's retries when the connection ends within the response
   expect(calls).toBeGreaterThan(1);
 });
 
-test("a call that is never answered fails after the SDK's retries", async () => {
-  const { error, calls } = await itemFrom(() => {}, { attemptMs: 20 });
+test.each<[string, Parameters<typeof itemFrom>[0]]>([
+  ["is never answered", () => {}],
+  ["whose answer stops before its end", (response, bytes) => response.write(bytes.subarray(0, 10))],
+])("a call that %s fails after the SDK's retries", async (_, answer) => {
+  const { error, calls } = await itemFrom(answer, { attemptMs: 20 });
   expect(error).toMatchObject({ name: "TimeoutError" });
   expect(calls).toBeGreaterThan(1);
 });
@@ -72,13 +75,17 @@ test.each([
   ["http://127.0.0.1:1", 30_000], // an emulator starts slowly
 ])("limits an attempt at the endpoint %s to %d ms", async (endpoint, ms) => {
   const { config } = await openDatabase({ endpoint, region: "us-east-1" });
-  const { requestHandler } = config;
+  // Safe: in Node, the SDK's handler has this method.
+  const requestHandler = config.requestHandler as typeof config.requestHandler & {
+    httpHandlerConfigs(): object;
+  };
   const nowhere = { protocol: "http:", hostname: "127.0.0.1", port: 1, method: "GET", path: "/" };
   // The handler has no configuration before its first request.
   const refused = requestHandler.handle({ ...nowhere, headers: {} } as never); // all it asks of one
   await expect(refused).rejects.toMatchObject({ code: "ECONNREFUSED" });
   expect(requestHandler.httpHandlerConfigs()).toMatchObject({
-    ...{ connectionTimeout: ms, requestTimeout: ms, throwOnRequestTimeout: true },
+    ...{ connectionTimeout: ms, requestTimeout: ms, socketTimeout: ms },
+    throwOnRequestTimeout: true,
   });
 });
 

@@ -20,8 +20,10 @@ export function clientOptions({ endpoint, region, credentials }: ClientOptions) 
   return { streamCollector, ...defined({ endpoint, region, credentials }) };
 }
 
+/** The SDK's request timeout ends with the head of the response, so the body needs another one. */
 export function attemptsWithin(ms: number) {
-  return { connectionTimeout: ms, requestTimeout: ms, throwOnRequestTimeout: true };
+  const limits = { connectionTimeout: ms, requestTimeout: ms, socketTimeout: ms };
+  return { ...limits, throwOnRequestTimeout: true };
 }
 
 /**
