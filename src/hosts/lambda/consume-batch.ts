@@ -51,7 +51,7 @@ export async function consumeBatch(
 }
 
 function isOfSqs(record: Partial<SQSRecord> | null): boolean {
-  return typeof record?.eventSourceARN === "string";
+  return /^arn:[^:]*:sqs:/.test(String(record?.eventSourceARN));
 }
 
 /** Extra invisibility of messages after a retried one in their group, in milliseconds. */

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { PermanentError } from "../../base/errors/errors.ts";
-import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import { lambdaEvent, startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { type LambdaQueueHandler, lambdaQueue } from "./workers.ts";
 
 declare module "../../base/types/names.ts" {
@@ -191,6 +191,7 @@ test("an event of another source fails the invocation, and names the fix", async
     { Records: "many" },
     { Records: [{ s3: {} }] },
     { Records: [null] },
+    lambdaEvent("dynamoDbStream", { rows: [{ pk: "shard#1", sk: "1" }] }),
   ];
   for (const other of others)
     await expect(queue(other as never, {} as never)).rejects.toThrow(
