@@ -468,6 +468,26 @@ describe("IdempotencyConfig", () => {
     expect([await call(event), counter.runs]).toEqual([null, 1]);
   });
 
+  test.each([
+    ["an object", { at: new Date(0), left: undefined }, { at: "1970-01-01T00:00:00.000Z" }],
+    [
+      "bytes and a map",
+      { one: new Map([["a", Buffer.from([1])]]) },
+      { one: { a: Uint8Array.of(1) } },
+    ],
+  ])(
+    "useLocalCache answers with %s as the table does, whatever the caller does to its result",
+    async (_, made, stored) => {
+      const config = new IdempotencyConfig({ useLocalCache: true });
+      const { call } = once(config, () => made as never);
+      const event = newEvent();
+      Object.assign((await call(event)) as never, { later: true });
+      expect(await call(event)).toStrictEqual(stored);
+      const { call: elsewhere } = once(new IdempotencyConfig({}), () => "never");
+      expect(await elsewhere(event)).toStrictEqual(stored);
+    },
+  );
+
   test("throwOnNoIdempotencyKey refuses a call without a key; otherwise it runs without idempotency", async () => {
     const strict = once(
       new IdempotencyConfig({ eventKeyJmesPath: "missing", throwOnNoIdempotencyKey: true }),

@@ -182,7 +182,6 @@ export class ClaimLayer extends BasePersistenceLayer {
   /** The engine caches the record afterwards, so the record gets what other processes read. */
   protected override async _updateRecord(record: IdempotencyRecord): Promise<void> {
     const { idempotencyKey, payloadHash } = record;
-    record.responseData ??= null;
     const fits = (one: Invocation) =>
       one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
     const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
@@ -198,10 +197,12 @@ export class ClaimLayer extends BasePersistenceLayer {
         await this.#claims.take(invocation, 0);
       }
       const { claim } = invocation;
-      if (claim === undefined || !(await this.#claims.complete(claim, record.responseData)))
+      const completed = claim && (await this.#claims.complete(claim, record.responseData));
+      if (completed === undefined)
         throw new Error(
           `${idempotencyKey} is not claimed by this invocation: it never was, or another invocation took it over after its lease`,
         );
+      record.responseData = completed.stored as JSONValue; // safe: Powertools casts results as well
     } finally {
       settle(invocation);
     }

@@ -69,7 +69,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
   return {
     take,
     takeForReplay,
-    complete: async (claim: Claim, result: unknown): Promise<boolean> =>
+    complete: async (claim: Claim, result: unknown) =>
       complete((await open()).store, claim, result, retentionMs),
     /** Never throws, so that callers receive the function's own error. */
     release: async (invocation: Invocation): Promise<void> => {
@@ -117,7 +117,8 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
 }
 
 /**
- * Stores a result. Returns `false` if another owner has taken over the claim.
+ * Stores a result, and returns it as later calls read it; `undefined` if another owner has taken over
+ * the claim.
  *
  * @throws TypeError if the result could not be stored; the record then shows that the work is done.
  */
@@ -126,23 +127,25 @@ async function complete(
   claim: Claim,
   result: unknown,
   retentionMs: () => number,
-): Promise<boolean> {
+): Promise<{ readonly stored: unknown } | undefined> {
   const prepared = await storableResult(result);
   if (prepared.kind === "unstorable") {
     if (await claim.complete({ unkept: prepared.reason })) throw unstorableError(prepared.reason);
-    return false;
+    return undefined;
   }
   const { key, owner } = claim;
   const completeAsText = async () => {
     const expiresAt = expiry(Date.now(), retentionMs());
     return claim.complete(await prepared.asText(store, { key, owner, expiresAt }));
   };
-  if (prepared.inRecord === undefined) return completeAsText();
-  return claim.complete(prepared.inRecord).catch((error: unknown) => {
-    // DynamoDB rejects a value for its size, its depth or a number.
-    if (error instanceof Error && error.name === "ValidationException") return completeAsText();
-    throw error;
-  });
+  const isOurs = await (prepared.inRecord === undefined
+    ? completeAsText()
+    : claim.complete(prepared.inRecord).catch((error: unknown) => {
+        // DynamoDB rejects a value for its size, its depth or a number.
+        if (error instanceof Error && error.name === "ValidationException") return completeAsText();
+        throw error;
+      }));
+  return isOurs ? { stored: await prepared.restored() } : undefined;
 }
 
 async function openStore(

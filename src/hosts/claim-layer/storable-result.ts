@@ -24,6 +24,8 @@ export async function storableResult(result: unknown) {
     kind: "storable" as const,
     /** Content of the record, if the result can be a DynamoDB value. */
     inRecord: isInRecord ? { value: native } : undefined,
+    /** Returns what {@link resultOf} will read, as a copy. */
+    restored: async () => (native === undefined ? storable.value : unmarshalled(native)),
     /** Stores a string that only keelson can read, in parts if it is large. */
     asText: (
       store: ClaimStore,
