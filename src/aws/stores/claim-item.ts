@@ -20,7 +20,11 @@ export function claimOf(item: Item): ClaimRecord {
   const common = {
     owner: item["owner"]?.S ?? "",
     expiresAt: Number(item["expiration"]?.N ?? 0),
-    ...defined({ fingerprint: item["validation"]?.S, generation: item["generation"]?.S }),
+    ...defined({
+      fingerprint: item["validation"]?.S,
+      generation: item["generation"]?.S,
+      tenantId: item["tenantId"]?.S,
+    }),
   };
   if (item["status"]?.S !== "COMPLETED") {
     const leaseUntilMs = Number(item["in_progress_expiration"]?.N ?? common.expiresAt * 1000);

@@ -5,6 +5,7 @@ import type { SlotHolder, SlotPlace } from "../../parts/limits/slot.ts";
 import { claimKey, completedClaim, takenClaim } from "../../parts/once/claim.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
+import { GetCommand } from "../clients/dynamodb-sdk.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoSlots, openSlots } from "./slot-store.ts";
 
@@ -95,6 +96,23 @@ test("a slot is free once the claim of its holder has ended", async () => {
   expect(await slots.take(place, 1, second)).toBe(true);
   await slots.leave(place, second.owner);
   expect(await dynamoSlots(database, tableName).read(place)).toEqual([]);
+});
+
+test.each<SlotPlace>([
+  { handler: `${handler}-4`, limit: "total" },
+  { handler: `${handler}-4`, limit: "perTenant", tenantId: "acme" },
+])("the claim of a crashed run that loses its slot of %o still names its tenant", async (place) => {
+  const claims = dynamoClaimStore(database, tableName);
+  const slots = openSlots(database, tableName, { clock: { now: () => nowMs }, log: silent });
+  const [first, second] = [holderOf(crypto.randomUUID()), holderOf(crypto.randomUUID())];
+  const key = { ...first.key, tenantId: "acme" };
+  const claim = takenClaim(first.owner, nowMs - 60_000, { generation: "g" });
+  await claims.take(key, claim, nowMs - 60_000);
+  expect(await slots.take(place, 1, first)).toBe(true);
+  expect(await slots.take(place, 1, second)).toBe(true);
+  const Key = { pk: key.partition, sk: key.sort };
+  const { Item } = await database.send(new GetCommand({ TableName: tableName, Key }));
+  expect(Item).toMatchObject({ generation: "g", in_progress_expiration: 0, tenantId: "acme" });
 });
 
 test("runs that reach an idle place together, in several processes, all get its free slots and no more", async () => {

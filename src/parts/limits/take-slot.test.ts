@@ -116,7 +116,10 @@ test("takes an expired claim away under an ID of its own", async () => {
 });
 
 test("the claim of a run that it takes away still names its tenant, so that an erasure finds it", async () => {
-  const { parts } = start({ row: rowOf("a"), records: { a: live("a", expired) } });
+  const { parts } = start({
+    row: rowOf("a"),
+    records: { a: live("a", { ...expired, tenantId: "acme" }) },
+  });
   const taken: unknown[] = [];
   const take: SlotParts["claims"]["take"] = async (key) => void taken.push(key);
   const claims = { ...parts.claims, take };

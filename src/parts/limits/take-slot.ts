@@ -45,7 +45,7 @@ export async function takeSlot(
     const holders = row ?? [];
     // An earlier call added it, but its response was lost.
     if (holders.some(({ owner }) => owner === holder.owner)) return true;
-    const ended = holders.length < most ? [] : await endedOf(parts, place, holders);
+    const ended = holders.length < most ? [] : await endedOf(parts, holders);
     if (ended.length > 0) await store.remove(place, ended);
     if (holders.length - ended.length >= most) return false;
     const expiresAt = expiry(clock.now(), longestMessageMs);
@@ -54,16 +54,9 @@ export async function takeSlot(
   return false;
 }
 
-async function endedOf(
-  parts: SlotParts,
-  { tenantId }: SlotPlace,
-  holders: readonly SlotHolder[],
-): Promise<string[]> {
+async function endedOf(parts: SlotParts, holders: readonly SlotHolder[]): Promise<string[]> {
   const checked = sampleOf(holders, parts.random ?? Math.random);
-  // With a limit of each tenant, the claim's row keeps its tenant, for exports and erasures.
-  const found = await Promise.all(
-    checked.map(({ key, owner }) => hasEnded(parts, { ...key, tenantId }, owner)),
-  );
+  const found = await Promise.all(checked.map((holder) => hasEnded(parts, holder)));
   return checked.filter((_, index) => found[index]).map(({ owner }) => owner);
 }
 
@@ -73,11 +66,13 @@ function sampleOf(holders: readonly SlotHolder[], random: () => number): readonl
   return [...holders, ...holders].slice(start, start + maxChecked);
 }
 
-async function hasEnded(parts: SlotParts, key: ClaimKey, owner: string): Promise<boolean> {
+async function hasEnded(parts: SlotParts, { key, owner }: SlotHolder): Promise<boolean> {
   const { claims, clock } = parts;
   const record = await claims.read(key);
   if (record?.status !== "INPROGRESS" || record.owner !== owner) return true;
-  return judge(record, "", clock.now()) !== "running" && fenced(parts, key, record);
+  if (judge(record, "", clock.now()) === "running") return false;
+  // The claim's row keeps its tenant, for exports and erasures.
+  return fenced(parts, { ...key, tenantId: record.tenantId }, record);
 }
 
 /** Takes an expired claim away from its run. Returns `false` if the run has renewed it. */

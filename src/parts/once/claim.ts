@@ -61,6 +61,8 @@ export interface ClaimInProgress {
   readonly generation?: string | undefined;
   /** Hash of the durable execution that took the claim, and whose next invocation continues it. */
   readonly execution?: string | undefined;
+  /** Of a record that was read: the tenant in its key. */
+  readonly tenantId?: string | undefined;
 }
 
 export interface CompletedClaim extends Omit<ClaimInProgress, "status" | "leaseUntilMs"> {
