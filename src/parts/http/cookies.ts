@@ -9,7 +9,7 @@ export interface ReplyCookie {
   /**
    * Whether browsers send the cookie only over HTTPS. They discard a cookie without it whose name
    * starts with `__Host-` or `__Secure-`, or whose `sameSite` is `None`. Default `true`; `false` in
-   * development, except for such cookies.
+   * development, unless browsers would discard the cookie.
    */
   readonly secure?: boolean;
   /** `SameSite` attribute. Default `Lax`. */
