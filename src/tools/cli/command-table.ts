@@ -54,7 +54,7 @@ export const commandGroups: readonly CommandGroup[] = [
         () => import("./commands/queue-command.ts"),
       ],
       outbox: [
-        "lists, puts back and removes events that the bus refused",
+        "lists, puts back and removes messages that the bus or a queue refused",
         () => import("./commands/outbox-command.ts"),
       ],
       steps: [

@@ -71,18 +71,18 @@ async function aside(number: number, name: string): Promise<void> {
 }
 
 describe("keelson outbox", () => {
-  test("reports that no event is set aside", async () => {
-    const message = `keelson: no event is set aside in ${table}`;
+  test("reports that no message is set aside", async () => {
+    const message = `keelson: no message is set aside in ${table}`;
     expect(await run("list --json")).toEqual({ code: 0, out: [], err: message });
     expect(await run("put-back")).toEqual({ code: 0, out: [], err: message });
     expect(await run("list --event e1")).toMatchObject({
       code: 0,
-      err: `keelson: no event "e1" is set aside in ${table}`,
+      err: `keelson: no message "e1" is set aside in ${table}`,
     });
     expect(await run("remove --event e1")).toEqual({
       code: 1,
       out: [],
-      err: `keelson: no event "e1" is set aside in ${table}`,
+      err: `keelson: no message "e1" is set aside in ${table}`,
     });
   });
 

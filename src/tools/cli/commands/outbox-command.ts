@@ -19,7 +19,7 @@ import { jsonFlag, printRows } from "../setup/print-rows.ts";
 const actions = { list: "", "put-back": "put back", remove: "removed" };
 
 const flags = {
-  event: text("<id>", "only this event"),
+  event: text("<id>", "only this event; for a job or delivery, its jobId"),
   prefix: textOr("keelson", "<text>", "the server's dynamodb.prefix"),
   ...jsonFlag,
 };
@@ -29,11 +29,11 @@ export const command = defineCommand({
   actions,
   usage: `Usage: keelson outbox <action> [options]
 
-Manages events that were set aside because the bus permanently refuses them.
+Manages events, jobs and deliveries that were set aside because the bus or a queue permanently refuses them.
 
 Actions:
 ${listed({
-  list: "prints the events, with the time and the reason",
+  list: "prints them, with the time and the reason",
   "put-back": "puts them back; the next sweep dispatches them, or sets them aside again",
   "remove --event <id>": "removes one permanently",
 })}
@@ -51,7 +51,7 @@ Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environmen
       withDatabase(awsPlace(there.env, "DYNAMODB"), async (database) => {
         const tableName = physicalTableName(outboxTable.name, prefix, there.env);
         const store = dynamoAsideStore(database, tableName);
-        const none = `no event ${event ? `${JSON.stringify(event)} ` : ""}is set aside in ${tableName}`;
+        const none = `no message ${event ? `${JSON.stringify(event)} ` : ""}is set aside in ${tableName}`;
         if (name === "list") {
           await printRows(rows(chosen(store, event)), { json }, there, none);
           return;
