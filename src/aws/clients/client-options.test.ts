@@ -72,6 +72,7 @@ test.each<[string, Parameters<typeof itemFrom>[0]]>([
 
 test.each([
   [undefined, 6_000],
+  ["https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", 6_000],
   ["http://127.0.0.1:1", 30_000], // an emulator starts slowly
 ])("limits an attempt at the endpoint %s to %d ms", async (endpoint, ms) => {
   const { config } = await openDatabase({ endpoint, region: "us-east-1" });

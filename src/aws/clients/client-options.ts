@@ -20,6 +20,15 @@ export function clientOptions({ endpoint, region, credentials }: ClientOptions) 
   return { streamCollector, ...defined({ endpoint, region, credentials }) };
 }
 
+/** Whether an endpoint is on this machine, or has plain HTTP outside AWS. */
+export function isEmulator(endpoint: string): boolean {
+  const { protocol, hostname } = new URL(endpoint);
+  return (
+    ["localhost", "127.0.0.1", "[::1]"].includes(hostname) ||
+    (protocol === "http:" && !/\.(amazonaws\.com(\.cn)?|aws)$/.test(hostname))
+  );
+}
+
 /** The SDK's request timeout ends with the head of the response, so the body needs another one. */
 export function attemptsWithin(ms: number) {
   const limits = { connectionTimeout: ms, requestTimeout: ms, socketTimeout: ms };

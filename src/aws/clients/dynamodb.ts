@@ -1,10 +1,10 @@
 import type { Database } from "../../base/types/database.ts";
-import { attemptsWithin, type ClientOptions, clientOptions } from "./client-options.ts";
+import { attemptsWithin, type ClientOptions, clientOptions, isEmulator } from "./client-options.ts";
 
 type DynamoDbSdk = typeof import("./dynamodb-sdk.ts");
 
 export interface DatabaseOptions extends ClientOptions {
-  /** Timeout of one attempt of a call, in milliseconds. Default 6,000; 30,000 with an `endpoint`. */
+  /** Timeout of one attempt of a call, in milliseconds. Default 6,000; 30,000 for an emulator. */
   readonly attemptMs?: number;
 }
 
@@ -16,7 +16,8 @@ export function createDatabase(
   { DynamoDBClient, DynamoDBDocumentClient }: DynamoDbSdk,
   options: DatabaseOptions,
 ): Database {
-  const { endpoint, attemptMs = endpoint === undefined ? 6_000 : 30_000 } = options;
+  const { endpoint } = options;
+  const { attemptMs = endpoint !== undefined && isEmulator(endpoint) ? 30_000 : 6_000 } = options;
   const client = new DynamoDBClient({
     ...clientOptions(options),
     // The SDK waits for ever by default: for an answer on a connection that died without a word.

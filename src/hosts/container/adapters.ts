@@ -4,6 +4,7 @@ import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { AdaptedRuntime, RuntimeOptions } from "../../app/server/runtime-options.ts";
 import { type BindAlone, type Server, serverInternals } from "../../app/server/server.ts";
 import { endpointOf, openAwsAdapters } from "../../aws/adapters/adapters.ts";
+import { isEmulator } from "../../aws/clients/client-options.ts";
 import { ensureTables } from "../../aws/tables/tables.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import {
@@ -116,13 +117,9 @@ async function openEmbedded(
   }
 }
 
-/** Returns `create` for an emulator: on this machine, or with plain HTTP outside AWS. */
+/** Returns `create` for an emulator. */
 export function tableMode(endpoint: string): "create" | "check" {
-  const { protocol, hostname } = new URL(endpoint);
-  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
-  return isLocal || (protocol === "http:" && !/\.(amazonaws\.com(\.cn)?|aws)$/.test(hostname))
-    ? "create"
-    : "check";
+  return isEmulator(endpoint) ? "create" : "check";
 }
 
 /** Creates the runtime of a server as a container does, for a script or a REPL. */
