@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { withLostAnswer } from "../../../test/support/lost-answers.ts";
 import { defineFeature } from "../../app/features/feature.ts";
 import type { ScheduleStore } from "../../app/schedules/schedule-step.ts";
 import { buildServer } from "../../app/server/server.ts";
@@ -98,6 +99,20 @@ test("recognizes what another process has done, and nothing else", async () => {
   expect(await store.read(key)).toEqual({ lastMs: 20 });
   await store.skip(key, 15);
   expect(await store.read(key)).toEqual({ lastMs: 20 });
+});
+
+test("a change counts once if the SDK repeats it because the answer was lost", async () => {
+  const lost = <Result>(work: () => Promise<Result>) =>
+    withLostAnswer(database, "UpdateItem", work);
+  expect(await lost(() => store.begin(key, 20))).toEqual({ attempts: 1 });
+  expect(await store.begin(key, 30)).toBeUndefined();
+  const sent = { atMs: 20, attempts: 1, tenantId: "acme" };
+  expect(await lost(() => store.advance(key, sent))).toBe(true);
+  expect(await lost(() => store.begin(key, 20))).toEqual({ attempts: 2, sent });
+  expect(await lost(() => store.giveUp(key, { atMs: 20, attempts: 2 }))).toBe(true);
+  expect(await store.read(key)).toEqual({ lastMs: 20 });
+  expect(await lost(() => store.pass(key, 20, 30))).toBe(true);
+  expect(await store.read(key)).toEqual({ lastMs: 30 });
 });
 
 test("throws any other failure of the store", async () => {
