@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
+import { withLostAnswer } from "../../../test/support/lost-answers.ts";
 import type { Database } from "../../base/types/database.ts";
+import { startEmbeddedStack } from "../../embedded/stack/index.ts";
+import { openDatabase } from "../clients/dynamodb.ts";
 import { unmarshall } from "../clients/dynamodb-sdk.ts";
+import { ensureTables } from "../tables/tables.ts";
 import type { Item } from "./claim-item.ts";
 import { dynamoProjections } from "./projection-store.ts";
 
@@ -19,6 +23,32 @@ test("a failed switch does not count as one that another process has made", asyn
   );
   const lost = Object.assign(new Error(), { name: "ConditionalCheckFailedException" });
   expect(await failing(lost).activate("files.usage", undefined, next, undefined)).toBe(false);
+});
+
+test("a switch is recognized as its own if the SDK repeats it because the answer was lost", async () => {
+  const { endpoint, close } = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
+  const database = await openDatabase({ endpoint, region: "us-east-1", credentials });
+  try {
+    const table = { name: "kept", tableName: "kept", partitionKey: "pk", sortKey: "sk" };
+    await ensureTables(database, [{ ...table, indexes: [] }], "create");
+    const store = dynamoProjections(database, "kept", { now: () => 0 });
+    const activate = (...given: Parameters<typeof store.activate>) =>
+      withLostAnswer(database, "PutItem", () => store.activate(...given));
+    const [first, second] = [
+      { version: 1, revision: "one" },
+      { version: 2, revision: "two" },
+    ];
+    expect(await activate("files.usage", undefined, first, undefined)).toBe(true);
+    expect(await activate("files.usage", undefined, second, first)).toBe(true);
+    expect(await store.active("files.usage", undefined)).toEqual({ all: second });
+    const other = { version: 3, revision: "three" };
+    expect(await store.activate("files.usage", undefined, other, first)).toBe(false);
+    expect(await store.activate("files.usage", undefined, other, undefined)).toBe(false);
+  } finally {
+    database.destroy();
+    await close();
+  }
 });
 
 test("an active version is read as it was written", async () => {

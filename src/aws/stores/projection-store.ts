@@ -48,15 +48,15 @@ export function dynamoProjections(
     },
     activate: (name, tenantId, { version, revision, over, overBefore }, before) => {
       const key = { pk: partitionOf(name, tenantId), sk: activeSort };
-      return table.put(
-        marshalled({ ...key, tenantId, version, revision, over, overBefore }),
-        before === undefined
-          ? { ConditionExpression: "attribute_not_exists(pk)" }
-          : {
-              ConditionExpression: "revision = :before",
-              ExpressionAttributeValues: marshalled({ ":before": before.revision }),
-            },
-      );
+      // The second alternative covers a retry of the SDK whose first response was lost.
+      const isBefore = before === undefined ? "attribute_not_exists(pk)" : "revision = :before";
+      return table.put(marshalled({ ...key, tenantId, version, revision, over, overBefore }), {
+        ConditionExpression: `${isBefore} OR revision = :revision`,
+        ExpressionAttributeValues: marshalled({
+          ":revision": revision,
+          ":before": before?.revision,
+        }),
+      });
     },
     isCounted: async (name, version, event) =>
       (await table.get(markKey(name, version, event))) !== undefined,
