@@ -7,6 +7,8 @@ import { tableOf } from "./table.ts";
 export type Place = Pick<OutboxRow, "shard" | "sort">;
 
 const { maxBytes } = serviceSizes.dynamodbText;
+/** Parts of the largest message that a queue accepts. */
+export const largestParts = Math.ceil(serviceSizes.sqsMessage.maxBytes / (maxBytes - 3));
 /** More than the largest message has, even if services accept larger ones. */
 const mostParts = 50;
 

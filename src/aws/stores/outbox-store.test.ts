@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { withLostAnswer } from "../../../test/support/lost-answers.ts";
 import { startEmbeddedStack } from "../../embedded/stack/index.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
@@ -115,7 +116,10 @@ test("reads waiting rows in order, before a time and after a row, until they are
     expect(await jobs.takeBack(due, "evil")).toBe(false);
     expect(await jobs.takeBack(due, undefined)).toBe(false);
     expect(await jobs.takeBack(other, due.tenantId)).toBe(false);
-    expect(await jobs.takeBack(other, undefined)).toBe(true);
+    // The SDK repeats the call, because the first answer is lost.
+    const takingBack = () => jobs.takeBack(other, undefined);
+    expect(await withLostAnswer(database, "TransactWriteItems", takingBack)).toBe(true);
+    expect(await takingBack()).toBe(false);
     expect(await jobs.begin(other)).toBe(false);
     expect([await jobs.begin(due), await jobs.begin(due)]).toEqual([true, true]);
     expect(await jobs.takeBack(due, due.tenantId)).toBe(false);

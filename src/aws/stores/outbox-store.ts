@@ -3,8 +3,8 @@ import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
 import { asideItem, outboxAttributes } from "./aside-store.ts";
 import { marshalled } from "./claim-store.ts";
-import { partKeys, partPuts, partsOf, readParts } from "./large-rows.ts";
-import { tableOf, transact } from "./table.ts";
+import { largestParts, partKeys, partPuts, partsOf, readParts } from "./large-rows.ts";
+import { tableOf, transact, transactIf } from "./table.ts";
 
 /** Large rows in one page, which therefore has at most 4 MiB of their messages. */
 const largeRowsPerPage = 4;
@@ -108,18 +108,22 @@ export function dynamoDueJobs(database: Database, tableName: string): DueStore {
       };
       return (await table.update(marshalled({ pk: shard, sk: sort }), change)) !== undefined;
     },
-    takeBack: async ({ shard, sort }, tenantId) => {
+    // A transaction succeeds again if the SDK repeats it because its answer was lost. The number of
+    // parts is unknown, and a part that does not exist is deleted as well.
+    takeBack: ({ shard, sort }, tenantId) => {
       const isOurs =
         tenantId === undefined ? "attribute_not_exists(tenantId)" : "tenantId = :tenant";
-      const tenant = tenantId && { ExpressionAttributeValues: { ":tenant": { S: tenantId } } };
-      const ConditionExpression = `attribute_exists(pk) AND attribute_not_exists(isSending) AND ${isOurs}`;
-      const key = marshalled({ pk: shard, sk: sort });
-      const taken = await table.takeOut(key, { ConditionExpression, ...tenant });
-      if (taken === undefined) return false;
-      // After a crash before this, the parts remain until their tenant is erased.
-      for (const part of partKeys({ shard, sort }, Number(taken["parts"]?.N ?? 0)))
-        await table.remove(marshalled(part));
-      return true;
+      const head = {
+        TableName: tableName,
+        Key: { pk: shard, sk: sort },
+        ConditionExpression: `attribute_exists(pk) AND attribute_not_exists(isSending) AND ${isOurs}`,
+        ...(tenantId && { ExpressionAttributeValues: { ":tenant": tenantId } }),
+      };
+      const parts = partKeys({ shard, sort }, largestParts);
+      return transactIf(database, [
+        { Delete: head },
+        ...parts.map((Key) => ({ Delete: { TableName: tableName, Key } })),
+      ]);
     },
   };
 }

@@ -48,12 +48,6 @@ export function tableOf(database: Database, TableName: string) {
       const command = new DeleteItemCommand({ TableName, Key, ...condition });
       return (await held(database.send(command))) !== undefined;
     },
-    /** Deletes an item, and resolves to it; to `undefined` if the condition failed. */
-    takeOut: async (Key: Item, condition: Condition): Promise<Item | undefined> => {
-      const { DeleteItemCommand } = await sdk();
-      const input = { TableName, Key, ...condition, ReturnValues: "ALL_OLD" as const };
-      return (await held(database.send(new DeleteItemCommand(input))))?.Attributes;
-    },
     query,
     queryAll: (input: Input) => pagesOf((start) => query({ ...input, ...start })),
     scan,
@@ -96,6 +90,23 @@ export async function transact(
     const { CancellationReasons: reasons } = error as { readonly CancellationReasons?: unknown }; // safe: the member is optional
     const codes: unknown[] = Array.isArray(reasons) ? reasons.map(({ Code }) => Code) : [];
     return { error, codes };
+  }
+}
+
+/** Attempts of a transaction that conflicts with another. */
+const maxAttempts = 5;
+
+/** Resolves to `false` if a condition failed. */
+export async function transactIf(
+  database: Database,
+  items: Parameters<typeof transact>[1],
+): Promise<boolean> {
+  for (let attempt = 1; ; attempt += 1) {
+    const failed = await transact(database, items);
+    if (failed === undefined) return true;
+    if (failed.codes.includes("ConditionalCheckFailed")) return false;
+    if (!failed.codes.includes("TransactionConflict") || attempt === maxAttempts)
+      throw failed.error;
   }
 }
 

@@ -7,7 +7,7 @@ import {
   type TenantStore,
 } from "../../parts/tenant-registry/tenant.ts";
 import { marshalled } from "./claim-store.ts";
-import { tableOf, transact } from "./table.ts";
+import { tableOf, transactIf } from "./table.ts";
 
 const tenantKey = (tenantId: string) => ({ pk: `${registryPartition}#${tenantId}`, sk: "tenant" });
 /** No time zone contains `#`. */
@@ -17,25 +17,13 @@ const listKey = ({ timeZone, tenantId }: TenantPlace) => ({
 });
 const zonePartition = `${registryPartition}/zones`;
 
-/** Attempts of a transaction that conflicts with another. */
-const maxAttempts = 5;
-
 /**
  * Rows in the table of claims that never expire. A tenant has a row in its own partition, so that
  * checks of many tenants do not share one, and a copy in the list, which is sorted by time zone.
  */
 export function dynamoTenants(database: Database, tableName: string): TenantStore {
   const table = tableOf(database, tableName);
-  /** Resolves to `false` if a condition failed. */
-  const write = async (items: CommitItem[]): Promise<boolean> => {
-    for (let attempt = 1; ; attempt += 1) {
-      const failed = await transact(database, items);
-      if (failed === undefined) return true;
-      if (failed.codes.includes("ConditionalCheckFailed")) return false;
-      if (!failed.codes.includes("TransactionConflict") || attempt === maxAttempts)
-        throw failed.error;
-    }
-  };
+  const write = (items: CommitItem[]) => transactIf(database, items);
   const keysOf = (tenant: StoredTenant) => [tenantKey(tenant.tenantId), listKey(tenant)] as const;
   return {
     read: async (tenantId) => {
