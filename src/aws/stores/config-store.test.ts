@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { withLostAnswer } from "../../../test/support/lost-answers.ts";
 import { configTable } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
@@ -169,4 +170,17 @@ test("treats a response without items as an empty history, and passes on other e
   await expect(
     broken.write({ address: at("x"), row, entry: { ...row, action: "set" }, seen: undefined }),
   ).rejects.toBe("down");
+});
+
+test("a value that is sealed again counts as such if the SDK repeats the call because the answer was lost", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = at("sealed", "files:config:secret");
+  const sealed = { sealed: 1, key: "k1", data: new Uint8Array(40) } as const;
+  await write(address, { value: sealed, version: 1 });
+  const again = { ...sealed, key: "k2", data: new Uint8Array(41) };
+  const reseal = () => store.reseal({ address, version: 1, value: sealed }, again);
+  expect(await withLostAnswer(database, "UpdateItem", reseal)).toBe(true);
+  const other = { ...again, data: new Uint8Array(42) };
+  expect(await store.reseal({ address, version: 1, value: sealed }, other)).toBe(false);
+  expect(await store.read([address])).toMatchObject([{ value: again }]);
 });

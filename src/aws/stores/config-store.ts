@@ -141,7 +141,10 @@ function sealedRowsOf(
       // was added by hand.
       const isSameVersion =
         version === undefined ? "NOT attribute_type(version, :number)" : "version = :version";
-      const seen = `#value.#key = :key AND #value.#data = :data AND ${isSameVersion}`;
+      const isSeen = "#value.#key = :key AND #value.#data = :data";
+      // A retry of the SDK whose first response was lost.
+      const isDone = "#value.#key = :newKey AND #value.#data = :newData";
+      const seen = `((${isSeen}) OR (${isDone})) AND ${isSameVersion}`;
       try {
         await database.send(
           new UpdateCommand({
@@ -154,6 +157,8 @@ function sealedRowsOf(
               ":value": value,
               ":key": key,
               ":data": data,
+              ":newKey": value.key,
+              ":newData": value.data,
               ...(version === undefined ? { ":number": "N" } : { ":version": version }),
             },
           }),
