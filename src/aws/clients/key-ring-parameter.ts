@@ -25,31 +25,51 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
   };
   const put = (Value: string, more: { Overwrite?: true; KeyId: string | undefined }) =>
     client.send(new sdk.PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
+  /** Returns `undefined` if there is no parameter. @throws Error if it is not a SecureString. */
+  const read = async (Name = name): Promise<StoredKeyRing | undefined> => {
+    try {
+      const command = new sdk.GetParameterCommand({ Name, WithDecryption: true });
+      const { Parameter } = await client.send(command);
+      // Safe: SSM returns all members or an error.
+      const { Type, Value, Version, LastModifiedDate } = Parameter as Members<Parameter>;
+      if (Type === "SecureString")
+        return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };
+    } catch (error) {
+      if (isNamed(error, "ParameterNotFound")) return undefined;
+      throw error;
+    }
+    throw new Error(
+      `the parameter ${name} is not a SecureString; delete it, and create a ring with new keys`,
+    );
+  };
   return {
-    /** Returns `undefined` if there is no parameter. @throws Error if it is not a SecureString. */
-    read: async (): Promise<StoredKeyRing | undefined> => {
-      try {
-        const command = new sdk.GetParameterCommand({ Name: name, WithDecryption: true });
-        const { Parameter } = await client.send(command);
-        // Safe: SSM returns all members or an error.
-        const { Type, Value, Version, LastModifiedDate } = Parameter as Members<Parameter>;
-        if (Type === "SecureString")
-          return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };
-      } catch (error) {
-        if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
-        throw error;
-      }
-      throw new Error(
-        `the parameter ${name} is not a SecureString; delete it, and create a ring with new keys`,
-      );
-    },
+    read: () => read(),
     /** Default of `KeyId`: the account's key. @throws Error if the parameter already exists. */
     create: async (text: string, KeyId: string | undefined): Promise<void> => {
-      await put(text, { KeyId });
+      try {
+        await put(text, { KeyId });
+      } catch (error) {
+        // The SDK repeats a call whose answer was lost, and no other ring has these keys.
+        if (!isNamed(error, "ParameterAlreadyExists") || (await read())?.text !== text) throw error;
+      }
     },
-    /** Adds a version, encrypted with the same KMS key, and returns its number. */
-    replace: async (text: string) =>
-      Number((await put(text, { Overwrite: true, KeyId: await kmsKey() })).Version),
+    /**
+     * Adds a version, encrypted with the same KMS key. Returns whether it follows the version `seen`:
+     * SSM has no conditional write, so only the new number reveals a concurrent change.
+     */
+    replace: async (text: string, seen: number): Promise<boolean> => {
+      const added = Number((await put(text, { Overwrite: true, KeyId: await kmsKey() })).Version);
+      // The SDK repeats a call whose answer was lost, so that the versions before may be the same.
+      for (let version = seen + 1; version < added; version += 1) {
+        const between = await read(`${name}:${version}`).catch(() => undefined);
+        if (between?.text !== text) return false;
+      }
+      return added > seen;
+    },
     close: () => client.destroy(),
   };
+}
+
+function isNamed(error: unknown, name: string): boolean {
+  return error instanceof Error && error.name === name;
 }

@@ -140,14 +140,13 @@ async function readRing({ stored, parameter }: KeyRingCall) {
   return { ...found, ring: parseKeyRingText(found.text) };
 }
 
-/** SSM has no conditional write: only the new version number reveals a concurrent change. */
 async function change(
   call: KeyRingCall,
   to: (ring: KeyRingText) => KeyRingText,
 ): Promise<KeyRingText> {
   const { ring, version } = await readRing(call);
   const changed = to(pruned(ring, call.clock.now()));
-  if ((await call.stored.replace(checked(changed))) === version + 1) return changed;
+  if (await call.stored.replace(checked(changed), version)) return changed;
   throw new Error(
     `another process changed ${call.parameter} at the same moment and was overwritten: compare its last versions in SSM and repair it`,
   );

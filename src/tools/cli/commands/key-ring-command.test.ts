@@ -233,7 +233,8 @@ test("refuses to overwrite a ring that was changed concurrently", async () => {
   };
   const slow = {
     ...stored,
-    replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)),
+    replace: (text: string, seen: number) =>
+      run(`add ${of} --key k4`).then(() => stored.replace(text, seen)),
   };
   await expect(keyRingActions.add?.({ ...context, ...call, stored: slow })).rejects.toThrow(
     "another process changed /vault/busy",
