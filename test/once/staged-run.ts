@@ -3,9 +3,10 @@ import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import { type ClaimKey, claimKey, completedClaim, takenClaim } from "../../src/parts/once/claim.ts";
 import type { ClaimStore } from "../../src/parts/once/claim-store.ts";
 import type { RunWork } from "../../src/parts/once/claimed-run.ts";
-import type { OnceClaim, RunLog, Taken, TakeOptions } from "../../src/parts/once/claims.ts";
+import type { OnceClaim, Taken, TakeOptions } from "../../src/parts/once/claims.ts";
 import { Claim } from "../../src/parts/once/held-claim.ts";
 import { performClaimed } from "../../src/parts/once/perform-claimed.ts";
+import type { RunLog } from "../../src/parts/once/run-log.ts";
 import { recordedMetrics } from "../support/recorded-metrics.ts";
 
 /** The time on the stage, in epoch milliseconds. It does not advance. */

@@ -1,9 +1,10 @@
 import type { WriteAnswer } from "./answer.ts";
 import type { TransactionItem } from "./claim-store.ts";
-import type { OnceClaim, RunLog } from "./claims.ts";
+import type { OnceClaim } from "./claims.ts";
 import type { Contested } from "./contested.ts";
 import type { Claim } from "./held-claim.ts";
 import type { RunCommit } from "./run-commit.ts";
+import type { RunLog } from "./run-log.ts";
 
 export interface HeldRun {
   readonly claim: Claim;

@@ -253,3 +253,30 @@ test("an expired claim with a generation is taken with it, by a handler that has
 
   expect([kind, taken]).toEqual(["taken", [undefined, "g0"]]);
 });
+
+test.each([
+  ["one call", 1, leaseMs - 1_000],
+  ["two calls", 2, leaseMs],
+])("the lease starts again if the store has answered late, after %s", async (_, late, lateMs) => {
+  const { world, take, record, calls } = start((call, nth) => {
+    if (call === "take" && nth <= late) world.nowMs += lateMs / late;
+    return call === "take" && nth < late ? "answer lost" : "fine";
+  });
+  const startMs = world.nowMs;
+  await take();
+  expect(world.nowMs).toBe(startMs + lateMs);
+  expect(record()).toMatchObject({ owner: "o1", leaseUntilMs: world.nowMs + leaseMs });
+  expect(calls.at(-1)).toBe("renew");
+});
+
+test("a run whose store has answered late does not hold a claim that another one has taken over", async () => {
+  let isLate = true;
+  const { world, claims } = start((call) => {
+    if (call === "take" && isLate) world.nowMs += leaseMs + skewMs + 1;
+    return "fine";
+  });
+  const late = claims.take(key, { waitMs: 0, stop: [] });
+  isLate = false;
+  expect(await claims.take(key, { waitMs: 0, stop: [] })).toMatchObject({ kind: "taken" });
+  expect(await late).toMatchObject({ kind: "running", record: { owner: "o2" } });
+});

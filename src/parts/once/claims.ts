@@ -1,4 +1,3 @@
-import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { type AnswerCipher, loadAnswer, type WriteAnswer } from "./answer.ts";
@@ -22,8 +21,10 @@ import {
   type ClaimSchedule,
   type HoldingOptions,
   type HoldingParts,
+  isStillHeld,
   processSchedule,
 } from "./held-claim.ts";
+import type { RunLog } from "./run-log.ts";
 import type { RunKind } from "./settlement.ts";
 
 export interface OnceClaim {
@@ -46,11 +47,6 @@ export interface OnceClaim {
   readonly deadlineMs: number | undefined;
   /** @throws if the transport cannot send the answer of a write. */
   readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
-}
-
-export interface RunLog {
-  readonly log: Logger;
-  readonly logPrefix: "once" | "event" | "job" | "schedule";
 }
 
 export interface OnceParts {
@@ -263,7 +259,10 @@ class Taking {
       // The failed call may have stored the claim. Then this one finds its owner in the record.
       record = await store.take(this.#key, claim, nowMs);
     }
-    return record === undefined ? { kind: "mine" } : this.#found(record);
+    const found: Found = record === undefined ? { kind: "mine" } : this.#found(record);
+    if (found.kind !== "mine") return found;
+    const isOurs = await isStillHeld(this.#parts, this.#key, this.#owner, this.#holding, nowMs);
+    return isOurs ? found : this.#found(await store.read(this.#key));
   }
 
   #found(record: ClaimRecord | undefined): Found {

@@ -7,6 +7,7 @@ import {
   leaseMs,
   type StoredResult,
   type TakingOptions,
+  takenClaim,
   unfinishedExpiry,
 } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
@@ -151,6 +152,23 @@ export class Claim {
       // The next renewal makes up for this one.
     }
   }
+}
+
+/**
+ * Renews a claim that was taken at `takenMs`, if the store has answered so late that its lease may be
+ * over before the first renewal. Returns `false` if another owner has taken it over.
+ */
+export async function isStillHeld(
+  { store, clock }: HoldingParts,
+  key: ClaimKey,
+  owner: string,
+  options: HoldingOptions,
+  takenMs: number,
+): Promise<boolean> {
+  const nowMs = clock.now();
+  if (options.heldMs !== undefined || nowMs - takenMs < renewMs) return true;
+  const { leaseUntilMs, expiresAt } = takenClaim(owner, nowMs, options);
+  return store.renew(key, owner, leaseUntilMs, expiresAt);
 }
 
 export const processSchedule: ClaimSchedule = {
