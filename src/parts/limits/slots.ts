@@ -2,14 +2,17 @@ import type { Logger } from "../../base/log/logger.ts";
 import { Recent } from "../../base/process/recent.ts";
 import type { LineStore } from "./line.ts";
 import type { SlotHolder, SlotPlace, SlotStore } from "./slot.ts";
-import { type SlotParts, takeSlot } from "./take-slot.ts";
+import { heldOf, type SlotParts, takeSlot } from "./take-slot.ts";
 
 export interface Slots {
   /** Whether `take` has returned `false` in this process within the last second. Makes no call. */
   isFull(place: SlotPlace): boolean;
   /** Returns `false` if all slots are held, or the store is throttled. @throws any other error of the stores. */
   take(place: SlotPlace, most: number, holder: Omit<SlotHolder, "sinceMs">): Promise<boolean>;
-  /** Returns the rows of a handler. @throws any error of the store. */
+  /**
+   * Returns the rows of a handler, without the holders whose claims are over: a crashed run stays in
+   * its row until another one needs the slot. @throws any error of the stores.
+   */
   list: SlotStore["list"];
   /** Gives the slot back, after the claim has ended. Never throws: others find out by the claim. */
   leave(place: SlotPlace, owner: string): Promise<void>;
@@ -50,7 +53,15 @@ export function createSlots(parts: SlotParts, throttles?: Throttles): Slots {
     log.warn("slots.throttled", { ...place, reason: String(error) });
   };
   return {
-    list: store.list,
+    list: async (handler) => {
+      const rows = await store.list(handler);
+      return Promise.all(
+        rows.map(async ({ place, holders }) => ({
+          place,
+          holders: await heldOf(parts, holders),
+        })),
+      );
+    },
     isFull: (place) => {
       const leftMs = (fullUntilMs.get(textOf(place)) ?? 0) - clock.now();
       // It is longer if the clock was set back.

@@ -219,6 +219,16 @@ test("a slot that cannot be given back is free once the claim has ended", async 
   await expect(createSlots(parts).leave(place, "a")).resolves.toBeUndefined();
 });
 
+test("lists only the slots of runs that hold their claims, and changes nothing", async () => {
+  const completed: ClaimRecord = { status: "COMPLETED", owner: "b", expiresAt: 1 };
+  const { parts, calls } = start({
+    records: { a: live("a"), b: completed, d: live("other"), e: live("e", expired) },
+  });
+  parts.store.list = async () => [{ place, holders: rowOf("a", "b", "c", "d", "e") }];
+  expect(await createSlots(parts).list(place.handler)).toEqual([{ place, holders: rowOf("a") }]);
+  expect(calls.map(([name]) => name)).toEqual(Array(5).fill("read"));
+});
+
 test("a store that fails fails the run, and the place does not count as full", async () => {
   const { parts } = start({});
   parts.store.read = () => Promise.reject(new Error("down"));

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/process/clock.ts";
 import {
   type ClaimInProgress,
   type ClaimKey,
+  type ClaimRecord,
   expiry,
   judge,
   longestMessageMs,
@@ -54,6 +55,20 @@ export async function takeSlot(
   return false;
 }
 
+/** Returns the holders whose claims are not over. Changes nothing, unlike {@link takeSlot}. */
+export async function heldOf(
+  { claims, clock }: SlotParts,
+  holders: readonly SlotHolder[],
+): Promise<readonly SlotHolder[]> {
+  const running = await Promise.all(
+    holders.map(async ({ key, owner }) => {
+      const record = await claims.read(key);
+      return isOf(record, owner) && judge(record, "", clock.now()) === "running";
+    }),
+  );
+  return holders.filter((_, index) => running[index]);
+}
+
 async function endedOf(parts: SlotParts, holders: readonly SlotHolder[]): Promise<string[]> {
   const checked = sampleOf(holders, parts.random ?? Math.random);
   const found = await Promise.all(checked.map((holder) => hasEnded(parts, holder)));
@@ -69,10 +84,14 @@ function sampleOf(holders: readonly SlotHolder[], random: () => number): readonl
 async function hasEnded(parts: SlotParts, { key, owner }: SlotHolder): Promise<boolean> {
   const { claims, clock } = parts;
   const record = await claims.read(key);
-  if (record?.status !== "INPROGRESS" || record.owner !== owner) return true;
+  if (!isOf(record, owner)) return true;
   if (judge(record, "", clock.now()) === "running") return false;
   // The claim's row keeps its tenant, for exports and erasures.
   return fenced(parts, { ...key, tenantId: record.tenantId }, record);
+}
+
+function isOf(record: ClaimRecord | undefined, owner: string): record is ClaimInProgress {
+  return record?.status === "INPROGRESS" && record.owner === owner;
 }
 
 /** Takes an expired claim away from its run. Returns `false` if the run has renewed it. */
