@@ -114,11 +114,18 @@ test("a row records who wrote it, when, why and until when", () => {
   });
 });
 
+test("accepts a day that only leap years have as an expiry", () => {
+  const options = { value: 5, expiresAt: "2028-02-29T23:59:59-05:00" };
+  expect(rowToSet(number, options, undefined, writer)).toMatchObject({ expiresAt: 1_835_499_599 });
+});
+
 test.each([
   ["tomorrow"],
   ["2030-01-01"],
   ["2030-01-01T00:00:00"],
   ["2030-13-01T00:00:00Z"],
+  ["2030-02-31T00:00:00Z"],
+  ["2030-02-29T23:59:59-05:00"],
   [1_900_000_000],
   [new Date(0)],
   [new Date(Number.NaN)],

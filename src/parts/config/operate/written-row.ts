@@ -169,12 +169,18 @@ function textProblem(text: string): string | undefined {
 /** Returns seconds since the epoch, or why the time is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
-  const isText = typeof expiresAt === "string" && isoTime.test(expiresAt);
+  const isText = typeof expiresAt === "string" && isoTime.test(expiresAt) && hasItsDay(expiresAt);
   const time =
     isText || expiresAt instanceof Date ? new Date(expiresAt as Date | string).getTime() : NaN; // safe: one of the two
   if (Number.isNaN(time))
     return "must be a time of ISO 8601 with its zone, such as 2030-01-31T12:00:00Z";
   return time > nowMs ? Math.ceil(time / 1000) : "is not in the future";
+}
+
+/** `Date` takes February 31 for March 3. */
+function hasItsDay(time: string): boolean {
+  const date = new Date(`${time.slice(0, 10)}T00:00Z`);
+  return date.getUTCDate() === Number(time.slice(8, 10));
 }
 
 function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[] {
