@@ -59,7 +59,7 @@ export type {
 } from "./app/registry/options.ts";
 export { createRegistry, type Registry } from "./app/registry/registry.ts";
 export type { ScheduleFire, ScheduleOptions } from "./app/schedules/schedule.ts";
-export type { Server } from "./app/server/server.ts";
+export type { RunResult, Server } from "./app/server/server.ts";
 export { BootError, type BootProblem } from "./base/errors/boot.ts";
 export type { BootRule } from "./base/errors/boot-rule.ts";
 export { type ErrorCode, errorCodes } from "./base/errors/error-codes.ts";

@@ -13,6 +13,7 @@ import {
   type Query,
   type QueryContext,
   type Reply,
+  type RunOptions,
   reply,
   resolveConfigOrParam,
   type Server,
@@ -532,6 +533,20 @@ test("a run without a request has a reason, and the result of its function", () 
   expectTypeOf(() =>
     server.run({ reason: "a count", tenantId: "acme", userId: "ann" }, () => 7),
   ).returns.resolves.toBeNumber();
+  const work = async () => ({ at: new Date(0), ids: ["a"] });
+  expectTypeOf(() => server.run({ reason: "a count" }, work)).returns.resolves.toEqualTypeOf<{
+    at: Date;
+    ids: string[];
+  }>();
+  // A repeated run returns the stored result, so the first one does too.
+  const repeatable = { reason: "a count", requestId: "count-1" };
+  expectTypeOf(() => server.run(repeatable, work)).returns.resolves.toEqualTypeOf<{
+    readonly at: string;
+    readonly ids: readonly string[];
+  }>();
+  expectTypeOf(() => server.run({} as RunOptions, work)).returns.resolves.toHaveProperty("at");
+  // @ts-expect-error a string, not a date
+  void (async () => (await server.run({} as RunOptions, work)).at.getTime());
   // @ts-expect-error no reason
   void (() => server.run({ tenantId: "acme" }, () => 7));
   // @ts-expect-error none of the options

@@ -11,6 +11,7 @@ import { conflicts } from "../../parts/http/route.ts";
 import type { Tenants } from "../../parts/tenant-registry/tenant.ts";
 import type { Feature } from "../features/feature.ts";
 import { useProblems } from "../features/uses.ts";
+import type { StepResult } from "../handlers/effect-options.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import { hookProblems } from "../handlers/hooks.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
@@ -31,6 +32,11 @@ import { tenantProblems, timeZoneProblems } from "../schedules/schedule.ts";
 import { keyProblems } from "./key-problems.ts";
 
 const internals = Symbol.for("keelson.server");
+
+/** Result of `server.run`: with a request ID its JSON round trip, because a repeated run returns it too. */
+export type RunResult<Result, RequestId> = [RequestId] extends [undefined]
+  ? Result
+  : StepResult<Result>;
 
 /** A server with validated features and options. Hosts open its connections. */
 export interface Server {
@@ -80,10 +86,10 @@ export interface Server {
    * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) => ctx.publish("file.imported", { id }));
    * await server.close();
    */
-  run<Result>(
-    options: RunOptions,
+  run<Result, RequestId extends string | undefined = undefined>(
+    options: RunOptions & { readonly requestId?: RequestId },
     work: (ctx: PipelineContext) => Awaitable<Result>,
-  ): Promise<Result>;
+  ): Promise<RunResult<Result, RequestId>>;
   /**
    * Registered tenants, with `tenants: true`. Uses the resources that `run` uses.
    *
@@ -203,7 +209,8 @@ export function buildServer<const Features extends readonly Feature[]>(
   );
   const server: Server = Object.freeze({
     registry,
-    run: async (runOptions, work) => (await runs.open()).run(runOptions, work),
+    // Safe cast: with a request ID, `run` returns the JSON round trip.
+    run: async (runOptions, work) => (await runs.open()).run(runOptions, work) as never,
     close: async () => (await runs.opening)?.close(),
     tenants: tenantsBy(async () => (await runs.open()).tenants()),
     ready: async () => {
