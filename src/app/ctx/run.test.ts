@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { callsOf, hooksWith, recordedCommits } from "../../../test/support/recorded-commits.ts";
 import { noAnswer, type WriteAnswer } from "../../parts/once/answer.ts";
 
@@ -149,6 +149,19 @@ describe("ctx.commit", () => {
       [[hookPut], caller],
     ]);
     expect(callsOf(did, "commit")).toEqual([[["checked", "checked"], noAnswer, []]]);
+  });
+
+  test("refuses a malformed list or item by itself, which the wall would report as an attack", async () => {
+    const checkItems = vi.fn();
+    const { commits, did } = recordedCommits({ adapters: { wall: { checkItems } } });
+    commits.open();
+    for (const [items, problem] of [
+      [undefined, "the items are not a list"],
+      [[put, undefined], "item 1 is not one of Put, Update, Delete and ConditionCheck"],
+    ] as const)
+      await expect(commits.commit("handler", items as never, undefined)).rejects.toThrow(problem);
+    expect(checkItems).not.toHaveBeenCalled();
+    expect(callsOf(did, "commit")).toEqual([]);
   });
 
   test("adds the items and effects of `commit` hooks, which see the converted result", async () => {

@@ -2,6 +2,7 @@ import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { noAnswer, saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { Run, RunOutcome } from "../../parts/once/claimed-run.ts";
+import { assertActions } from "../../parts/once/run-commit.ts";
 import type { Effects } from "../handlers/effects.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
@@ -262,6 +263,7 @@ export class RunCommits<Result> implements RunCalls {
   #checked(items: readonly CommitItem[]): readonly CommitItem[] {
     const { adapters, log, scope } = this.#parts;
     const { user, handler } = scope;
+    assertActions(items); // A mistake, which the wall would report as an attack.
     return adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
   }
 }

@@ -244,17 +244,7 @@ export function assertCommittable(
   reserved: number,
   reservedBytes: number,
 ): void {
-  if (!Array.isArray(items))
-    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit only a result");
-  for (const [index, item] of items.entries()) {
-    const [action, ...others] = Object.keys(withoutNote(item ?? {})).filter(
-      (name) => item[name] !== undefined,
-    );
-    if (others.length > 0 || !actionNames.includes(String(action)))
-      throw new TypeError(
-        `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,
-      );
-  }
+  assertActions(items);
   if (items.length + reserved > maxItems)
     throw new RangeError(
       `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit fewer items, or publish, enqueue and send with { afterCommit: false }`,
@@ -272,6 +262,21 @@ export function assertCommittable(
     throw new RangeError(
       `ctx.commit: the items have some ${total} bytes, and a transaction of DynamoDB at most ${maxBytes}; commit less`,
     );
+}
+
+/** @throws TypeError for a malformed list or item. */
+export function assertActions(items: readonly TransactionItem[]): void {
+  if (!Array.isArray(items))
+    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit only a result");
+  for (const [index, item] of items.entries()) {
+    const [action, ...others] = Object.keys(withoutNote(item ?? {})).filter(
+      (name) => item[name] !== undefined,
+    );
+    if (others.length > 0 || !actionNames.includes(String(action)))
+      throw new TypeError(
+        `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,
+      );
+  }
 }
 
 /** Estimates the size of a value in bytes, as DynamoDB counts it. */
