@@ -70,6 +70,8 @@ async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
   } catch (error) {
     await commits.abandon();
     throw error;
+  } finally {
+    scope.isHandled = true;
   }
   return commits.settle(returned);
 }

@@ -61,6 +61,7 @@ export function serve(
     } catch (error) {
       response = fail(scope, request, error);
     }
+    scope.isHandled = true;
     finish(scope, request, response.headers);
     const sending = sender.send(response, scope);
     if (sending !== undefined) await sending;

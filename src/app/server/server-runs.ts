@@ -138,11 +138,18 @@ function assertOpen(runtime: Runtime): void {
   if (isPart ? closedStates.includes(state) : draining.aborted) throw closed();
 }
 
-/** A run within a request or a message ends with it at the latest. */
+/**
+ * A run within a request or a message ends with it at the latest. The limits of a request that is
+ * over do not apply to what its handler has left behind, such as a timer.
+ */
 function limitsWithin(runtime: Runtime, signal: AbortSignal) {
   const store = ambientStore();
   if (store?.runtime !== runtime) return { signal };
-  const { deadlineMs, runSignal } = store as RequestScope; // safe: the ambient store of a runtime is a scope
+  // Safe: the ambient store of a runtime is a scope.
+  const { deadlineMs, isHandled, runSignal } = store as RequestScope;
+  const isOver =
+    runSignal?.aborted === true || (deadlineMs !== undefined && runtime.clock.now() >= deadlineMs);
+  if (isHandled && isOver) return { signal };
   const signals = runSignal === undefined ? [signal] : [signal, runSignal];
   return { deadlineMs, signal: AbortSignal.any(signals) };
 }

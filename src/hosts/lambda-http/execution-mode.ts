@@ -86,6 +86,8 @@ export function scopeMode<Answer>(
           } catch (error) {
             if (deadlines.leave(deadline)) logLate(scope, error);
             else errorAnswer(exchange, scope, resolve, reject)(error);
+          } finally {
+            scope.isHandled = true;
           }
         });
       });
