@@ -209,8 +209,26 @@ describe("keelson queue", () => {
         ...context,
         stopping,
       }),
-    ).toMatchObject({ code: 1, err: "keelson: stopped by SIGINT" });
+    ).toEqual({
+      code: 1,
+      out: [`${events}: 0 deleted before the command stopped`],
+      err: "keelson: stopped by SIGINT",
+    });
     expect(await listed(events)).toHaveLength(2);
+    const user = new AbortController();
+    const progress = (text: string) => text.startsWith("1 ") && user.abort(new Error("stopped"));
+    expect(
+      await ranCommand(["queue", "delete", path, events, "--all", "--yes"], {
+        ...context,
+        progress,
+        stopping: () => user.signal,
+      }),
+    ).toEqual({
+      code: 1,
+      out: [`${events}: 1 deleted before the command stopped`],
+      err: "keelson: stopped",
+    });
+    expect(await listed(events)).toHaveLength(1);
   });
 
   test("says how many of a FIFO queue's group it could not list", async () => {

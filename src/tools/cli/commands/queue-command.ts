@@ -1,7 +1,7 @@
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import type { DeadLetter, DeadLetters } from "../../../aws/messaging/dead-letters.ts";
 import { factsOf } from "../queue/letter-facts.ts";
-import { openLetters } from "../queue/open-letters.ts";
+import { type OpenLetters, openLetters } from "../queue/open-letters.ts";
 import { type Visited, visit } from "../queue/visit-letters.ts";
 import {
   actionOf,
@@ -164,7 +164,7 @@ async function change(call: Call, context: CommandContext, done: string, act: Ac
   }
   const startedMs = context.clock.now();
   let [there, seen, count, newer] = [0, 0, 0, 0];
-  for (const { letters } of await openLetters(runtime, queue)) {
+  const visitAll = async ({ letters }: Pick<OpenLetters, "letters">) => {
     there += await letters.count();
     seen += await visit(letters, context, async (letter) => {
       // A letter that has failed again in the meantime: moving it again would never end. If the clock is ahead of
@@ -173,10 +173,16 @@ async function change(call: Call, context: CommandContext, done: string, act: Ac
         newer += 1;
         return "kept";
       }
+      const visited = await changed(letters, letter);
       count += 1;
-      return await changed(letters, letter);
+      return visited;
     });
-  }
+  };
+  for (const opened of await openLetters(runtime, queue))
+    await visitAll(opened).catch((error: unknown) => {
+      context.print(`${queue}: ${count} ${done} before the command stopped`);
+      throw error;
+    });
   const unseen = unseenText(seen, there);
   context.print(`${queue}: ${count} ${done}${newer > 0 ? `, ${newer} left` : ""}`);
   if (newer > 0)

@@ -4,7 +4,7 @@ import type { MessageQueue } from "../../../parts/messages/message-queue.ts";
 import { needsOf } from "../../infra/needs.ts";
 import { refuse } from "../setup/define-command.ts";
 
-interface OpenLetters extends Pick<MessageQueue, "name" | "holds"> {
+export interface OpenLetters extends Pick<MessageQueue, "name" | "holds"> {
   readonly letters: DeadLetters;
 }
 
