@@ -21,18 +21,22 @@ export function dynamoAsideStore(database: Database, TableName: string) {
       });
       for await (const { Items = [] } of pages) yield* Items;
     },
-    /** Puts an event back into its shard, where the next sweep finds it. */
-    putBack: async (item: AsideItem): Promise<void> => {
+    /**
+     * Puts an event back into its shard, where the next sweep finds it. Resolves to `"foreign"` if the
+     * item does not name its shard, and to `"gone"` if another process has put it back or removed it.
+     */
+    putBack: async (item: AsideItem): Promise<"put back" | "gone" | "foreign"> => {
       const before = itemBefore(item);
-      if (before === undefined)
-        throw new Error(`${JSON.stringify(item["sk"])} does not name its shard`);
+      if (before === undefined) return "foreign";
       // The condition lets only one of several processes put the event back.
       const Key = { pk: asidePartition, sk: item["sk"] };
       const failed = await transact(database, [
         { Put: { TableName, Item: before } },
         { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
       ]);
-      if (failed !== undefined) throw failed.error;
+      if (failed === undefined) return "put back";
+      if (failed.codes.includes("ConditionalCheckFailed")) return "gone";
+      throw failed.error;
     },
     remove: async (item: AsideItem): Promise<void> => {
       await table.remove(marshalled({ pk: asidePartition, sk: String(item["sk"]) }));

@@ -136,8 +136,9 @@ test("reads waiting rows in order, before a time and after a row, until they are
     );
 
     const asides = dynamoAsideStore(database, "outbox");
-    await asides.putBack(aside);
-    await expect(asides.putBack(aside)).rejects.toThrow("ConditionalCheckFailed");
+    expect(await asides.putBack(aside)).toBe("put back");
+    expect(await asides.putBack(aside)).toBe("gone");
+    expect(await asides.putBack({ ...aside, sk: "odd" })).toBe("foreign");
   } finally {
     database.destroy();
     await stack.close();
@@ -236,6 +237,8 @@ test("a row that is in another transaction stays where it is, and the caller hea
     name: "TransactionCanceledException",
     CancellationReasons: [{ Code: "None" }, { Code: "TransactionConflict" }],
   });
-  const database = { send: () => Promise.reject(busy) } as never; // the only call of setAside
+  const database = { send: () => Promise.reject(busy) } as never; // the only call of setAside and putBack
+  const put = dynamoAsideStore(database, "outbox").putBack({ pk: "aside", sk: "1#e1#shard#1" });
+  await expect(put).rejects.toBe(busy);
   await expect(dynamoOutbox(database, "outbox").setAside(row(1), "never", 7)).rejects.toBe(busy);
 });

@@ -138,6 +138,17 @@ describe("keelson outbox", () => {
     expect(out).toHaveLength(1);
   });
 
+  test("goes on if somebody else has put one back in the meantime", async () => {
+    for (const number of [6, 7, 8]) await aside(number, `${number}`);
+    const runs = await Promise.all([run("put-back"), run("put-back")]);
+    expect(runs.map(({ code, err }) => [code, err.includes("ConditionalCheck")])).toEqual([
+      [0, false],
+      [0, false],
+    ]);
+    const lines = runs.flatMap(({ out }) => out).filter((line) => line.endsWith(": put back"));
+    expect(lines).toHaveLength(3);
+  });
+
   test("finds an unreadable row by its event ID, and puts back only rows that were set aside", async () => {
     const row = {
       shard: "shard#3",
@@ -148,14 +159,15 @@ describe("keelson outbox", () => {
       unreadable: { x: 1 },
     };
     await store(asideItem(row, "no event", 0));
-    await store({ pk: "aside", sk: "of somebody else" });
+    await store({ pk: "aside", sk: "! of somebody else" });
+    await aside(5, "f");
     expect((await run("put-back --event odd")).out).toEqual(['"unknown" "odd": put back']);
     expect(await run("put-back")).toEqual({
       code: 1,
-      out: [],
-      err: 'keelson: "of somebody else" does not name its shard',
+      out: [`"acorn.fell" "${idOf(5)}": put back`],
+      err: `keelson: "! of somebody else" does not name its shard, and stays; keelson did not write this row of ${table}, so delete it there`,
     });
-    // It is set aside again; a test app says so.
+    // The odd one is set aside again; a test app says so.
     await expect(app.settled()).rejects.toThrow("1 events were set aside");
     expect((await run("remove --event odd")).code).toBe(0);
   });

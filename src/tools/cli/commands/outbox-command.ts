@@ -16,7 +16,7 @@ import {
 import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 import { jsonFlag, printRows } from "../setup/print-rows.ts";
 
-const actions = { list: "", "put-back": "put back", remove: "removed" };
+const actions = { list: true, "put-back": true, remove: true };
 
 const flags = {
   event: text("<id>", "only this event; for a job or delivery, its jobId"),
@@ -47,29 +47,47 @@ Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environmen
     if (json && name !== "list") refuse("--json is an option of list");
     if (event === "") refuse("--event is empty; use --event <id>");
     if (name === "remove" && !event) refuse("--event is missing; use --event <id>");
-    await onItsStack(context, undefined, (there) =>
+    return onItsStack(context, undefined, (there) =>
       withDatabase(awsPlace(there.env, "DYNAMODB"), async (database) => {
         const tableName = physicalTableName(outboxTable.name, prefix, there.env);
         const store = dynamoAsideStore(database, tableName);
         const none = `no message ${event ? `${JSON.stringify(event)} ` : ""}is set aside in ${tableName}`;
         if (name === "list") {
           await printRows(rows(chosen(store, event)), { json }, there, none);
-          return;
+          return 0;
         }
-        let count = 0;
+        let [count, foreign] = [0, 0];
         for await (const item of chosen(store, event)) {
           count += 1;
-          await (name === "remove" ? store.remove(item) : store.putBack(item));
+          const done = name === "remove" ? await removed(store, item) : await store.putBack(item);
           const shown = `${JSON.stringify(item["type"] ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
-          there.print(`${shown}: ${actions[name]}`);
+          if (done !== "foreign") there.print(`${shown}: ${texts[done]}`);
+          else {
+            foreign += 1;
+            const key = JSON.stringify(item["sk"]);
+            there.complain(
+              `keelson: ${key} does not name its shard, and stays; keelson did not write this row of ${tableName}, so delete it there`,
+            );
+          }
         }
         if (count === 0 && event) throw new Error(none);
         if (count === 0) there.complain(`keelson: ${none}`);
+        return foreign > 0 ? 1 : 0;
       }),
     );
-    return 0;
   },
 });
+
+const texts = {
+  "put back": "put back",
+  gone: "was put back or removed in the meantime",
+  removed: "removed",
+};
+
+async function removed(store: AsideStore, item: AsideItem) {
+  await store.remove(item);
+  return "removed" as const;
+}
 
 /** Every item has the sort key `<time>#<event ID>#shard#<n>`, even if it is not an event. */
 function eventOf({ eventId, sk }: AsideItem): unknown {
