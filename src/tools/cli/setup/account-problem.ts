@@ -8,11 +8,9 @@ const fixes: Readonly<Record<MissingAccount, string>> = {
 
 /** Looks for a missing region or missing credentials in an error and its causes. */
 export function missingAccount(error: unknown): MissingAccount | undefined {
-  let found = error;
-  while (found instanceof Error) {
-    if (found.message === "Region is missing") return "region";
-    if (found.name === "CredentialsProviderError") return "credentials";
-    found = found.cause;
+  for (const { message, name } of withCauses(error)) {
+    if (message === "Region is missing") return "region";
+    if (name === "CredentialsProviderError") return "credentials";
   }
   return undefined;
 }
@@ -20,5 +18,17 @@ export function missingAccount(error: unknown): MissingAccount | undefined {
 /** One line with the fix; `undefined` for any other error. */
 export function accountProblem(error: unknown): string | undefined {
   const missing = missingAccount(error);
-  return missing && fixes[missing];
+  if (missing !== undefined) return fixes[missing];
+  const errors = withCauses(error);
+  // The first error may name the table, which DynamoDB's error does not, or give its own advice.
+  const message = String(errors[0]?.message);
+  const isNoTable = errors.some(({ name }) => name === "ResourceNotFoundException");
+  return isNoTable && !message.includes("keelson doctor") ? `${message}: ${noTable}` : undefined;
+}
+
+const noTable =
+  "a table is not there; set the deployment's variables, such as AWS_REGION and KEELSON_TABLE_ONCE, or deploy it. keelson doctor <module> lists the tables";
+
+function withCauses(error: unknown): Error[] {
+  return error instanceof Error ? [error, ...withCauses(error.cause)] : [];
 }
