@@ -136,6 +136,8 @@ describe("keelson", () => {
       code: 0,
       out: [expect.stringMatching(`^Usage: keelson ${name} `)],
     });
+    const optionLines = String(out).match(/^ {2}--.*/gm) ?? [];
+    expect(optionLines.filter((line) => !/^ {2}--.+? {2}/.test(line))).toEqual([]);
     expect(await run([name, "-h"])).toEqual({ code: 0, out, err: "" });
     expect(await run(["help", name])).toEqual({ code: 0, out, err: "" });
   });

@@ -69,7 +69,7 @@ export function optionLines(options: Options): string {
 }
 
 export function listed(names: Readonly<Record<string, string>>): string {
-  const lines = Object.entries(names).map(([name, says]) => `${name.padEnd(28)}${says}`);
+  const lines = Object.entries(names).map(([name, says]) => `${name.padEnd(26)}  ${says}`);
   return lines.map((line) => `  ${line.replaceAll("\n", `\n${" ".repeat(30)}`)}`).join("\n");
 }
 
