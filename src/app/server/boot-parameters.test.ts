@@ -253,7 +253,10 @@ test("a key ring that has become invalid fails sealing, and is read again ten se
   expect(await runtime.cipher.active()).toBe("k1");
 });
 
-test("a production server with encrypted keys and no key ring warns at its start", async () => {
+test("a production server with encrypted keys and no key ring names them all at its start", async () => {
+  const hooks = defineFeature("hooks", (r) => {
+    r.config({ keys: { hookSecret: createTenantConfig("text", { encrypted: true }) } });
+  });
   const started = async (features: readonly ReturnType<typeof defineFeature>[]) => {
     const lines: string[] = [];
     const server = buildServer({ features: [...features], environment: "production" });
@@ -265,8 +268,12 @@ test("a production server with encrypted keys and no key ring warns at its start
     await runtime.adapters.open();
     return lines.map((line) => JSON.parse(line) as object);
   };
-  expect(await started([secretive])).toMatchObject([
-    { level: "warn", msg: "config.no_key_ring", keys: ["secretive:config:token"] },
+  expect(await started([hooks, secretive])).toMatchObject([
+    {
+      level: "warn",
+      msg: "config.no_key_ring",
+      keys: "hooks:config:hook-secret, secretive:config:token",
+    },
   ]);
   expect(await started([hello])).toEqual([]);
 });

@@ -103,10 +103,12 @@ export function openingWithParameters(
       const problems = proofProblems(state.options, keyRing !== undefined);
       if (problems.length > 0) throw new BootError(problems);
       secrets.begin(keyRing, askedMs);
+      // Not a list, in which the logger redacts what follows a name such as `webhook-secret`.
       const keys = [...state.registry.configKeys.values()]
         .filter(({ definition }) => definition.encrypted)
-        .map(({ id }) => id);
-      if (keyRing === undefined && keys.length > 0) log.warn("config.no_key_ring", { keys });
+        .map(({ id }) => id)
+        .join(", ");
+      if (keyRing === undefined && keys !== "") log.warn("config.no_key_ring", { keys });
     } catch (error) {
       await adapters.close();
       throw error;
