@@ -65,6 +65,9 @@ describe("a project", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(`keelson: my-notes is in ${folder}\nNext:\n  cd `);
     expect(out).toMatch(/\n {2}npm install\n {2}npm test\n {2}npm start$/);
+    const spaced = await init([join(folder, "in", "my notes"), "--no-install"]);
+    expect(spaced.out).toMatch(/\n {2}cd "\S+in\Wmy notes"\n/);
+    await rm(join(folder, "in"), { recursive: true });
     expect(await files(folder)).toEqual([
       ".biome.json",
       ".dockerignore",

@@ -61,8 +61,9 @@ async function init(
       "keelson: npm install failed; the project was created, so run npm install again there",
     );
   const path = relative(process.cwd(), folder) || ".";
+  const word = /\s/.test(path) ? `"${path}"` : path;
   const next = [
-    ...(path === "." ? [] : [`cd ${path}`]),
+    ...(path === "." ? [] : [`cd ${word}`]),
     ...(hasInstalled ? [] : ["npm install"]),
     "npm test",
     "npm start",
