@@ -78,7 +78,10 @@ test.each([
   [["m", "r1", "more"], 'unexpected argument "more"'],
   [["m", "r1", "--all"], "there is no option --all"],
   [["m", "r1", "--logs", "nowhere.log"], 'there is no file "nowhere.log"; use --logs <file>'],
-  [["m", "r1", "--logs", "/"], 'there is no file "/"'],
+  [
+    ["m", "r1", "--logs", "/"],
+    '"/" is not a regular file, and a log is read several times; pipe it in with --logs -',
+  ],
   [["m", "r1", "--logs", "-", "--logs", "-"], "--logs - is given twice"],
   [["m", "r1", "--logs", "-"], "nothing comes in on standard input"],
   [

@@ -61,9 +61,14 @@ async function trace(
   const timeoutMs = timeoutMsOf(seconds);
   const files = logs.filter((path) => path !== "-");
   const inputs = logs.length - files.length;
-  const missing = files.find((path) => !(existsSync(path) && statSync(path).isFile()));
+  const missing = files.find((path) => !existsSync(path));
   if (missing !== undefined)
     refuse(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
+  const other = files.find((path) => !statSync(path).isFile());
+  if (other !== undefined)
+    refuse(
+      `${JSON.stringify(other)} is not a regular file, and a log is read several times; pipe it in with --logs -`,
+    );
   if (inputs > 1) refuse("--logs - is given twice");
   if (inputs > 0 && context.input === undefined) refuse("nothing comes in on standard input");
   const server = await loadServer(module);
