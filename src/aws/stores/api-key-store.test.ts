@@ -18,6 +18,17 @@ test("a page without keys is an empty list", async () => {
   expect(await storeOf(async () => ({})).list("acme")).toEqual([]);
 });
 
+test("a list with a key whose time was changed by hand names its row", async () => {
+  const row = { pk: "api-keys#acme", sk: "key#key_1", id: "key_1", tenantId: "acme", createdMs: 1 };
+  const list = (changed: object) =>
+    storeOf(async () => ({ Items: [{ ...row, ...changed }] })).list("acme");
+  expect(await list({ expiresMs: 5 })).toMatchObject([{ id: "key_1", createdMs: 1, expiresMs: 5 }]);
+  for (const changed of [{ createdMs: undefined }, { expiresMs: "never" }, { lastUsedMs: null }])
+    await expect(list(changed)).rejects.toThrow(
+      'the row "api-keys#acme" "key#key_1" cannot be read',
+    );
+});
+
 test.each([
   ["roles", undefined],
   ["roles", new Set(["admin"])],

@@ -11,7 +11,7 @@ import {
   secretPartition,
 } from "../../parts/api-keys/api-key.ts";
 import { marshalled } from "./claim-store.ts";
-import { numberIn, tableOf, transact } from "./table.ts";
+import { numberIn, numbersIn, tableOf, transact } from "./table.ts";
 
 const secretKey = (hash: string) => ({ pk: `${secretPartition}${hash}`, sk: "secret" });
 const partitionOf = (tenantId: string) => `${keyPartition}${tenantId}`;
@@ -47,8 +47,7 @@ export function dynamoApiKeys(database: Database, tableName: string): ApiKeyStor
         KeyConditionExpression: "pk = :partition AND begins_with(sk, :key)",
         ExpressionAttributeValues: { ":partition": partitionOf(tenantId), ":key": "key#" },
       });
-      for await (const { Items = [] } of pages)
-        keys.push(...Items.map((item) => keyOf(item as StoredKey))); // safe: only this store writes such rows
+      for await (const { Items = [] } of pages) keys.push(...Items.map(listedKey));
       return keys.sort((one, other) => one.createdMs - other.createdMs);
     },
     noteUse: async ({ tenantId, id }, nowMs, beforeMs) => {
@@ -126,6 +125,12 @@ function ownerOf({ id, tenantId, roles, endsMs }: Readonly<Record<string, unknow
 
 function isNames(roles: unknown): roles is readonly string[] {
   return Array.isArray(roles) && roles.every(isIdentifier);
+}
+
+/** @throws Error that names the row, if one of its times is no number. */
+function listedKey(item: Readonly<Record<string, unknown>>): ApiKey {
+  const times = ["expiresMs", "lastUsedMs"].filter((name) => item[name] !== undefined);
+  return keyOf({ ...item, ...numbersIn(item, "createdMs", ...times) } as unknown as StoredKey); // safe: only this store writes such rows
 }
 
 function keyOf({ id, tenantId, name, roles, createdMs, hash, ...rest }: StoredKey): ApiKey {

@@ -59,3 +59,19 @@ test("a change that other processes prevent five times fails with a 503, and no 
   });
   expect(attempts).toBe(5);
 });
+
+test("a list with a tenant whose time was changed by hand names the tenant", async () => {
+  const stored: StoredTenant = { tenantId: "acme", timeZone: "UTC", createdMs: Number.NaN };
+  const store: Pick<TenantStore, "page"> = {
+    page: async () => ({ items: [stored], next: undefined }),
+  };
+  const tenants = createTenants({
+    store: store as TenantStore, // safe: `list` calls no other method
+    suspensions: { note: () => undefined },
+    clock: { now: () => 9 },
+    log: { info: () => undefined },
+  });
+  await expect(tenants.list()).rejects.toThrow(
+    'the registration of the tenant "acme" cannot be read: a time is NaN; correct its rows',
+  );
+});

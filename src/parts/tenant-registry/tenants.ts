@@ -1,4 +1,5 @@
 import { ConflictError, NotFoundError, PipelineError } from "../../base/errors/errors.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { defined } from "../../base/types/defined.ts";
@@ -81,17 +82,21 @@ function tenantOf(tenant: StoredTenant): Tenant {
   const suspended =
     suspendedMs === undefined || reason === undefined
       ? undefined
-      : { at: timeOf(suspendedMs), reason };
+      : { at: timeOf(id, suspendedMs), reason };
   return {
     id,
     ...defined({ name }),
     timeZone,
-    createdAt: timeOf(createdMs),
+    createdAt: timeOf(id, createdMs),
     status: suspended === undefined ? "active" : "suspended",
     ...defined({ suspended }),
   };
 }
 
-function timeOf(ms: number): string {
-  return new Date(ms).toISOString();
+/** @throws Error that names the tenant, whose row something else than keelson has changed. */
+function timeOf(id: string, ms: number): string {
+  const date = new Date(ms);
+  if (!Number.isNaN(date.getTime())) return date.toISOString();
+  const row = `the registration of the tenant ${quoted(id)}`;
+  throw new Error(`${row} cannot be read: a time is ${quoted(ms)}; correct its rows`);
 }
