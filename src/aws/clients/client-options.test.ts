@@ -1,12 +1,13 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, Socket } from "node:net";
 import { GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { SQSClient } from "@aws-sdk/client-sqs";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { isInstrumented } from "./client-options.ts";
 import { closeDatabase, openDatabase } from "./dynamodb.ts";
 
+const credentials = { accessKeyId: "test", secretAccessKey: "test" };
 const body = JSON.stringify({ Item: { id: { S: "ä".repeat(10) } } });
 
 /** Asks a server for an item that answers each call in its own way. */
@@ -24,7 +25,6 @@ async function itemFrom(
   }).listen(0, "127.0.0.1");
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe: it listens on a port
-  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
   const database = await openDatabase({
     endpoint: `http://127.0.0.1:${port}`,
     region: "us-east-1",
@@ -71,8 +71,8 @@ test.each<[string, Parameters<typeof itemFrom>[0]]>([
 });
 
 test.each([
-  [undefined, 6_000],
-  ["https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", 6_000],
+  [undefined, 5_000],
+  ["https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", 5_000],
   ["http://127.0.0.1:1", 30_000], // an emulator starts slowly
 ])("limits an attempt at the endpoint %s to %d ms", async (endpoint, ms) => {
   const { config } = await openDatabase({ endpoint, region: "us-east-1" });
@@ -84,10 +84,44 @@ test.each([
   // The handler has no configuration before its first request.
   const refused = requestHandler.handle({ ...nowhere, headers: {} } as never); // all it asks of one
   await expect(refused).rejects.toMatchObject({ code: "ECONNREFUSED" });
-  expect(requestHandler.httpHandlerConfigs()).toMatchObject({
-    ...{ connectionTimeout: ms, requestTimeout: ms, socketTimeout: ms },
-    throwOnRequestTimeout: true,
+  expect(requestHandler.httpHandlerConfigs()).toMatchObject({ socketTimeout: ms });
+});
+
+test("a connection that is never made fails its call after the SDK's retries", async () => {
+  const connect = vi.spyOn(Socket.prototype, "connect").mockReturnThis();
+  const database = await openDatabase({
+    endpoint: "https://127.0.0.1:1",
+    region: "us-east-1",
+    credentials,
+    attemptMs: 20,
   });
+  const get = new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } });
+  try {
+    await expect(database.send(get)).rejects.toMatchObject({ name: "TimeoutError" });
+    expect(connect.mock.calls.length).toBeGreaterThan(1);
+  } finally {
+    connect.mockRestore();
+    closeDatabase(database);
+  }
+});
+
+test("the wait for a connection that other calls use is not part of an attempt", async () => {
+  const slow = createServer((_request, response) => {
+    setTimeout(() => response.end("{}"), 500);
+  }).listen(0, "127.0.0.1");
+  await once(slow, "listening");
+  const { port } = slow.address() as AddressInfo; // safe: it listens on a port
+  const database = await openDatabase({
+    endpoint: `http://127.0.0.1:${port}`,
+    region: "us-east-1",
+    credentials,
+    attemptMs: 3_000,
+  });
+  const get = () => database.send(new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } }));
+  // At least 5 s: the SDK has 50 connections.
+  await Promise.all(Array.from({ length: 500 }, get));
+  closeDatabase(database);
+  slow.close();
 });
 
 test("recognizes an instrumented client by the marks that OpenTelemetry puts on the functions it wraps", () => {
@@ -107,7 +141,7 @@ test("closing a database closes its connections", async () => {
   const database = await openDatabase({
     endpoint: `http://127.0.0.1:${port}`,
     region: "us-east-1",
-    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+    credentials,
   });
   const get = () => database.send(new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } }));
   await Promise.all([get(), get()]);

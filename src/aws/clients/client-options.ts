@@ -1,4 +1,5 @@
-import type { Readable } from "node:stream";
+import type { Agent as HttpsAgent } from "node:https";
+import type { Duplex, Readable } from "node:stream";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { defined } from "../../base/types/defined.ts";
 
@@ -29,10 +30,31 @@ export function isEmulator(endpoint: string): boolean {
   );
 }
 
-/** The SDK's request timeout ends with the head of the response, so the body needs another one. */
+/**
+ * Handler of a client whose attempts fail if a connection takes longer than `ms` to be made, or is
+ * silent for longer. The SDK's other timeouts also count the wait for one of its 50 connections, so
+ * that thousands of calls at once would fail.
+ */
 export function attemptsWithin(ms: number) {
-  const limits = { connectionTimeout: ms, requestTimeout: ms, socketTimeout: ms };
-  return { ...limits, throwOnRequestTimeout: true };
+  const { Agent } = process.getBuiltinModule("node:https");
+  class ConnectingAgent extends Agent {
+    override createConnection(...given: Parameters<HttpsAgent["createConnection"]>) {
+      const socket = super.createConnection(...given) as Duplex; // safe: this class returns one
+      limitConnecting(socket, ms);
+      return socket;
+    }
+  }
+  const httpsAgent = new ConnectingAgent({ keepAlive: true, maxSockets: 50 });
+  return { socketTimeout: ms, httpsAgent };
+}
+
+function limitConnecting(socket: Duplex, ms: number): void {
+  const giveUp = () => {
+    const late = new Error(`no connection within ${ms} ms`);
+    socket.destroy(Object.assign(late, { code: "ETIMEDOUT" }));
+  };
+  const timer = setTimeout(giveUp, ms);
+  for (const event of ["connect", "close"]) socket.once(event, () => clearTimeout(timer));
 }
 
 /**

@@ -4,7 +4,7 @@ import { attemptsWithin, type ClientOptions, clientOptions, isEmulator } from ".
 type DynamoDbSdk = typeof import("./dynamodb-sdk.ts");
 
 export interface DatabaseOptions extends ClientOptions {
-  /** Timeout of one attempt of a call, in milliseconds. Default 6,000; 30,000 for an emulator. */
+  /** Timeout of one attempt of a call, in milliseconds. Default 5,000; 30,000 for an emulator. */
   readonly attemptMs?: number;
 }
 
@@ -17,10 +17,10 @@ export function createDatabase(
   options: DatabaseOptions,
 ): Database {
   const { endpoint } = options;
-  const { attemptMs = endpoint !== undefined && isEmulator(endpoint) ? 30_000 : 6_000 } = options;
+  const { attemptMs = endpoint !== undefined && isEmulator(endpoint) ? 30_000 : 5_000 } = options;
   const client = new DynamoDBClient({
     ...clientOptions(options),
-    // The SDK waits for ever by default: for an answer on a connection that died without a word.
+    // By default, the SDK waits for minutes on a connection that has died without a word.
     requestHandler: attemptsWithin(attemptMs),
   });
   options.measure?.(client);

@@ -15,7 +15,7 @@ export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly registry: Registry;
   /** `create` creates missing resources of an emulator. On AWS, the deployment creates them. */
   readonly mode: "create" | "check";
-  /** Timeout of one attempt of a call, in milliseconds. Default 6,000; 30,000 for an emulator. */
+  /** Timeout of one attempt of a call, in milliseconds. Default 5,000; 30,000 for an emulator. */
   readonly attemptMs?: number;
 }
 
@@ -30,7 +30,7 @@ export async function openMessaging(
   const clientFor = (endpoint: string | undefined) => ({
     ...clientOptions({ ...account, endpoint }),
     // Longer than a long poll, which takes 3 s. The SDK's three attempts end before a function does.
-    requestHandler: attemptsWithin(attemptMs ?? (mode === "create" ? 30_000 : 6_000)),
+    requestHandler: attemptsWithin(attemptMs ?? (mode === "create" ? 30_000 : 5_000)),
   });
   const sqs = new sdk.SQSClient(clientFor(sqsEndpoint));
   const eventBridge = new sdk.EventBridgeClient(clientFor(eventBridgeEndpoint));
