@@ -11,6 +11,7 @@ export function createManualTime() {
       }),
     repeat: () => () => undefined,
     random: () => 0.5,
+    now: () => nowMs,
   };
   const advance = (ms: number): void => {
     nowMs += ms;

@@ -91,6 +91,7 @@ export function stage(scene: Scene = {}) {
     wait: async () => undefined,
     repeat: () => () => void calls.push("stop"),
     random: () => 0.5,
+    now: () => 0,
   };
 
   const found = [...takes];

@@ -220,6 +220,7 @@ export function timersOf(
       return () => tasks.delete(task);
     },
     random: () => 0.5,
+    now: () => world.nowMs,
     tick: () => {
       if (process.isAlive) for (const task of tasks) task();
     },

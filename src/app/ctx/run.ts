@@ -71,7 +71,7 @@ async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
     await commits.abandon();
     throw error;
   } finally {
-    scope.isHandled = true;
+    scope.isHandlerOver = true;
   }
   return commits.settle(returned);
 }
@@ -265,8 +265,8 @@ export class RunCommits<Result> implements RunCalls {
   #checked(items: readonly CommitItem[]): readonly CommitItem[] {
     const { adapters, log, scope } = this.#parts;
     const { user, handler } = scope;
-    assertActions(items); // A mistake, which the wall would report as an attack.
-    return adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
+    const caller = { tenantId: user.tenantId, log, handler, assertActions };
+    return adapters.wall?.checkItems(items, caller) ?? items;
   }
 }
 

@@ -61,7 +61,7 @@ export function serve(
     } catch (error) {
       response = fail(scope, request, error);
     }
-    scope.isHandled = true;
+    scope.isHandlerOver = true;
     finish(scope, request, response.headers);
     const sending = sender.send(response, scope);
     if (sending !== undefined) await sending;

@@ -124,8 +124,7 @@ export class RequestScope implements AmbientStore, ObservedRun {
   startMs = 0;
   isColdStart = false;
   isReplayed = false;
-  /** Whether the handler has ended. Its timers and its stream may still run. */
-  isHandled = false;
+  isHandlerOver = false;
   /** The ambient context and the log read the user from here. */
   user = anonymous;
   projecting: AmbientStore["projecting"] = undefined;

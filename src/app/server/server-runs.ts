@@ -146,10 +146,10 @@ function limitsWithin(runtime: Runtime, signal: AbortSignal) {
   const store = ambientStore();
   if (store?.runtime !== runtime) return { signal };
   // Safe: the ambient store of a runtime is a scope.
-  const { deadlineMs, isHandled, runSignal } = store as RequestScope;
+  const { deadlineMs, isHandlerOver, runSignal } = store as RequestScope;
   const isOver =
     runSignal?.aborted === true || (deadlineMs !== undefined && runtime.clock.now() >= deadlineMs);
-  if (isHandled && isOver) return { signal };
+  if (isHandlerOver && isOver) return { signal };
   const signals = runSignal === undefined ? [signal] : [signal, runSignal];
   return { deadlineMs, signal: AbortSignal.any(signals) };
 }

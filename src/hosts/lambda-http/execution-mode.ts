@@ -87,7 +87,7 @@ export function scopeMode<Answer>(
             if (deadlines.leave(deadline)) logLate(scope, error);
             else errorAnswer(exchange, scope, resolve, reject)(error);
           } finally {
-            scope.isHandled = true;
+            scope.isHandlerOver = true;
           }
         });
       });

@@ -250,8 +250,9 @@ class Taking {
   }
 
   async #put(nowMs: number): Promise<Found> {
-    const { store } = this.#parts;
+    const { store, schedule } = this.#parts;
     const claim = takenClaim(this.#owner, nowMs, this.#holding);
+    const startMs = schedule.now();
     let record: ClaimRecord | undefined;
     try {
       record = await store.take(this.#key, claim, nowMs);
@@ -261,7 +262,7 @@ class Taking {
     }
     const found: Found = record === undefined ? { kind: "mine" } : this.#found(record);
     if (found.kind !== "mine") return found;
-    const isOurs = await isStillHeld(this.#parts, this.#key, this.#owner, this.#holding, nowMs);
+    const isOurs = await isStillHeld(this.#parts, this.#key, this.#owner, this.#holding, startMs);
     return isOurs ? found : this.#found(await store.read(this.#key));
   }
 

@@ -41,6 +41,7 @@ function hold(options: Partial<Options> = {}, says: (name: string) => unknown = 
       };
     },
     random: () => 0.5,
+    now: () => 0,
   };
   const parts = { store, clock: { now: () => now.ms }, schedule, retentionMs: () => 300_000 };
   const claim = new Claim(parts, key, "ann", { generation: undefined, ...options });

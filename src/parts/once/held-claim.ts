@@ -18,6 +18,8 @@ export interface ClaimSchedule {
   /** Calls `task`, which never rejects, every `ms` until the returned function is called. */
   repeat(ms: number, task: () => Promise<void>): () => void;
   random(): number;
+  /** Milliseconds, whose differences tell how long a call took. */
+  now(): number;
 }
 
 export interface HoldingParts {
@@ -155,19 +157,18 @@ export class Claim {
 }
 
 /**
- * Renews a claim that was taken at `takenMs`, if the store has answered so late that its lease may be
- * over before the first renewal. Returns `false` if another owner has taken it over.
+ * Renews a claim that the store was asked for at `startMs` of the schedule, if its lease may be over
+ * before the first renewal. Returns `false` if another owner has taken it over.
  */
 export async function isStillHeld(
-  { store, clock }: HoldingParts,
+  { store, clock, schedule }: HoldingParts,
   key: ClaimKey,
   owner: string,
   options: HoldingOptions,
-  takenMs: number,
+  startMs: number,
 ): Promise<boolean> {
-  const nowMs = clock.now();
-  if (options.heldMs !== undefined || nowMs - takenMs < renewMs) return true;
-  const { leaseUntilMs, expiresAt } = takenClaim(owner, nowMs, options);
+  if (options.heldMs !== undefined || schedule.now() - startMs < renewMs) return true;
+  const { leaseUntilMs, expiresAt } = takenClaim(owner, clock.now(), options);
   return store.renew(key, owner, leaseUntilMs, expiresAt);
 }
 
@@ -188,4 +189,5 @@ export const processSchedule: ClaimSchedule = {
     return () => clearInterval(timer);
   },
   random: Math.random,
+  now: Date.now,
 };

@@ -38,6 +38,7 @@ function start(options: Partial<OnceOptions> = {}) {
       wait: async (ms, stop) => void waits.push([ms, stop]),
       repeat: () => () => undefined,
       random: () => 0.5,
+      now: () => world.nowMs,
     },
     waitMs: hourMs,
     draining: draining.signal,

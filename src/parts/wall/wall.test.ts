@@ -194,6 +194,21 @@ test("refuses a commit of another tenant's items, and of items that it cannot re
   }
 });
 
+test("leaves malformed items to the commit, and still refuses another tenant's", () => {
+  const { wall, caller, log } = setup();
+  const mistake = new TypeError("item 0 is not one of Put, Update, Delete and ConditionCheck");
+  const assertActions = vi.fn(() => {
+    throw mistake;
+  });
+  const from = { ...caller("acme"), assertActions };
+  expect(() => wall.checkItems([undefined], from)).toThrow(mistake);
+  expect(log.error).not.toHaveBeenCalled();
+  const foreign = [{ Put: { TableName: "t-files", Item: { pk: "globex/1" } } }];
+  assertActions.mockImplementation(() => undefined as never);
+  expect(failureOf(() => wall.checkItems(foreign, from))).toMatchObject({ status: 403 });
+  expect(log.error).toHaveBeenCalledOnce();
+});
+
 test.each<[string, object, string]>([
   ["a key", { Delete: { Key: Promise.resolve({ pk: "acme/1" }) } }, "its Key"],
   ["an item", { Put: { Item: Promise.resolve({ pk: "acme/1" }) } }, "its Key or Item"],

@@ -15,6 +15,8 @@ export interface WallCaller {
   readonly log: Pick<Logger, "error">;
   /** The running handler, which may be a query that another handler calls. */
   readonly handler?: string | undefined;
+  /** Throws for malformed items of `ctx.commit`, which are a mistake and not an attack. */
+  readonly assertActions?: (items: readonly never[]) => void;
 }
 
 export type Wall = ReturnType<typeof createWall>;
@@ -61,7 +63,10 @@ export function createWall(
       if (!Array.isArray(items)) return items;
       const copies = items.map((item) => copyOf(item, 3));
       const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
-      if (refusal !== undefined) throw refused(caller, "ctx.commit", refusal, metrics);
+      if (refusal !== undefined) {
+        caller.assertActions?.(items as never[]); // safe: it takes any list
+        throw refused(caller, "ctx.commit", refusal, metrics);
+      }
       return copies as typeof items; // the cast is safe: each copy has the members of its original
     },
     /** Middlewares that do not check commands, but sign them with session credentials. */

@@ -76,6 +76,7 @@ const claimRow = parser({
       wait: async () => undefined,
       repeat: () => () => undefined,
       random: () => 0.5,
+      now: () => 0,
     };
     const claims = createClaims({ store, clock, schedule, newOwner: () => "o2" });
     const options = { waitMs: 0, stop: [], fingerprint: "v", comparesFingerprint: true };
