@@ -13,7 +13,7 @@ export const bundleDirectory = join(root, "infra/dist");
 const budgets = {
   "read at start, without SDK and zod": 91_300,
   "read at start": 369_800,
-  "all of it": 1_388_000,
+  "all of it": 1_391_000,
 };
 
 /** Code that belongs neither to the sample nor to keelson. */

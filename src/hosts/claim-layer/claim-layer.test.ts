@@ -1,5 +1,6 @@
 // own process: it fakes timers
 import { createHash } from "node:crypto";
+import { type AddressInfo, createServer } from "node:net";
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
 import { IdempotencyConfig, makeIdempotent } from "@aws-lambda-powertools/idempotency";
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
@@ -89,6 +90,20 @@ test("when the first call fails, its duplicate runs", async () => {
   const event = newEvent();
   await expect(once(event)).rejects.toThrow("the first fails");
   expect([await once(event), await once(event), counter.runs]).toEqual(["done", "done", 2]);
+});
+
+test("a call of the layer's own client that is never answered fails, and releases its caller", async () => {
+  const silent = createServer();
+  await new Promise<void>((listening) => silent.listen(0, "127.0.0.1", listening));
+  const { port } = silent.address() as AddressInfo; // safe: it listens on a port
+  const given = { ...clientConfig, endpoint: `http://127.0.0.1:${port}`, maxAttempts: 1 };
+  const { run, counter } = counted(() => "done");
+  const persistenceStore = layer({ awsSdkV3Client: undefined, clientConfig: given } as never);
+  await expect(makeIdempotent(run, { persistenceStore })(newEvent())).rejects.toMatchObject({
+    cause: { name: "TimeoutError" },
+  });
+  expect(counter.runs).toBe(0);
+  silent.close();
 });
 
 test("nested functions have their own claims in the same layer", async () => {

@@ -1,6 +1,7 @@
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
 import { IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import { attemptsWithin } from "../../aws/clients/client-options.ts";
 import { type ClaimForm, claimOf } from "../../aws/stores/claim-item.ts";
 import {
   claimAttributes,
@@ -153,9 +154,10 @@ async function openStore(
   retentionMs: () => number,
 ) {
   const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
+  const own = { requestHandler: attemptsWithin(5_000), ...clientConfig };
   // Safe: only `commit`, which this store never calls, needs a document client. Commands go to the
   // given client itself, which may be mocked.
-  const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
+  const database = (awsSdkV3Client ?? new DynamoDBClient(own)) as unknown as Database;
   const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
     sortKeyAttr === undefined ? { [keyAttr]: sort } : { [keyAttr]: partition, [sortKeyAttr]: sort };
   const store = dynamoClaimStore(database, tableName, { form: sharedForm(itemKey) });

@@ -491,9 +491,6 @@ describe("a record that is not of the outbox", () => {
   const withKeys = (Keys: unknown) => of({ dynamodb: { ...good.dynamodb, Keys } });
 
   test.each<[string, unknown]>([
-    ["it is not of a DynamoDB stream", of({ eventSource: "aws:sqs" })],
-    ["it is not of a DynamoDB stream", undefined],
-    ["it is not of a DynamoDB stream", null],
     [
       "it is of another table",
       of({ eventSourceARN: "arn:aws:dynamodb:us-east-1:000000000000:table/users/stream/x" }),
@@ -525,6 +522,24 @@ describe("a record that is not of the outbox", () => {
       { level: "warn", msg: "outbox.records_skipped", records: 1, reasons: { [reason]: 1 } },
     ]);
   });
+
+  test.each([
+    ["another source", () => of({ eventSource: "aws:sqs" })],
+    ["nothing", () => undefined],
+    ["null", () => null],
+  ])(
+    "of %s fails the invocation that has no other, and is skipped beside one of a stream",
+    async (_, foreign) => {
+      const queue = lambdaOutbox(build());
+      const send = (...records: unknown[]) => queue({ Records: records as DynamoDBRecord[] }, {});
+      await expect(send(foreign(), foreign())).rejects.toThrow(
+        "lambdaOutbox: the event is not of a DynamoDB stream; check the function's trigger",
+      );
+      expect(await send(foreign(), of({ eventName: "REMOVE" }))).toEqual({ batchItemFailures: [] });
+      const reasons = { "it is not of a DynamoDB stream": 1 };
+      expect(lines).toMatchObject([{ level: "warn", msg: "outbox.records_skipped", reasons }]);
+    },
+  );
 
   test("does not hold up the others, and a removed row is logged only at debug level", async () => {
     const records = await committed("p");

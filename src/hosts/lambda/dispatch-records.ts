@@ -33,7 +33,8 @@ export async function dispatchRecords(
   event: DynamoDBStreamEvent,
   time: TimeLeft,
 ): Promise<DynamoDBBatchResponse> {
-  if (!Array.isArray(event?.Records)) {
+  const records: readonly unknown[] | undefined = event?.Records;
+  if (!Array.isArray(records) || (records.length > 0 && !records.some(isOfStream))) {
     throw new TypeError(
       "lambdaOutbox: the event is not of a DynamoDB stream; check the function's trigger",
     );
@@ -52,6 +53,10 @@ export async function dispatchRecords(
   return {
     batchItemFailures: first === undefined ? [] : [{ itemIdentifier: first.sequenceNumber }],
   };
+}
+
+function isOfStream(record: Partial<DynamoDBRecord> | null | undefined): boolean {
+  return record?.eventSource === "aws:dynamodb";
 }
 
 /** Returns the rows that the records name. Logs one line about all others. */

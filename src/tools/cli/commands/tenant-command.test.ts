@@ -199,6 +199,11 @@ describe("keelson tenant export", () => {
       `keelson: ${JSON.stringify(at("here"))} exists already; use --force to replace it`,
     ]);
     expect(await readFile(at("here"), "utf8")).toBe("kept");
+    const toFolder = await run(exportOf("acme", "--out", at("."), "--force"));
+    expect([toFolder.code, toFolder.err.split("\n")[0]]).toEqual([
+      2,
+      `keelson: ${JSON.stringify(at("."))} is a directory; name a file`,
+    ]);
     expect((await run(exportOf("acme", "--out", at("here"), "--force"))).code).toBe(0);
     expect(await linesOf("here")).toHaveLength(8);
   });

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import {
   openExportFile,
@@ -112,7 +112,9 @@ Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
       refuse(
         "erase cannot ask for confirmation without a terminal; use --yes, or --dry-run to count only",
       );
-    if (action === "export" && !force && existsSync(out))
+    const present = action === "export" ? statSync(out, { throwIfNoEntry: false }) : undefined;
+    if (present?.isDirectory()) refuse(`${JSON.stringify(out)} is a directory; name a file`);
+    if (present !== undefined && !force)
       refuse(`${JSON.stringify(out)} exists already; use --force to replace it`);
     const server = await loadServer(module);
     // Without the embedded stack's, whose port changes.
