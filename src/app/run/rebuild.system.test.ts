@@ -101,7 +101,7 @@ describe("a projection", () => {
       "Error: the projection does not like it",
       `TypeError: the projection page.usage-${world} gave "no list"; let it return a list of items`,
       expect.stringMatching("condition_failed"),
-      "AccessDeniedError: Access denied: tenant.wall",
+      "TypeError: ctx.commit: item 0 is not one of Put, Update, Delete and ConditionCheck",
     ]);
     expect(await shelf.total(runtime, "acme")).toMatchObject({ events: 0 });
   });

@@ -447,7 +447,7 @@ test("keeps its record with the time it last fired", async () => {
   const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
   const { Items = [] } = await db.send(new ScanCommand({ TableName: tableOf("once") }));
   const record = Items.find(({ sk }) => sk === "fires");
-  expect(Object.keys(record ?? {}).sort()).toEqual(["lastMs", "pk", "sk"]);
+  expect(Object.keys(record ?? {}).sort()).toEqual(["changedBy", "lastMs", "pk", "sk"]);
   expect(record?.["lastMs"]).toBe(Math.floor(app.clock.now() / day) * day + 3 * hour);
   const { Items: claims = [] } = await db.send(
     new QueryCommand({
