@@ -38,6 +38,11 @@ const send = (key: string) =>
 const put = (value?: unknown) => ({
   Put: { TableName: orders.table.name, Item: { pk: `order ${keys}`, value } },
 });
+const containingItself: Record<string, unknown> = {};
+containingItself["self"] = containingItself;
+const mapInItself = new Map<string, unknown>();
+mapInItself.set("self", mapInItself);
+const nested = (levels: number): unknown => (levels === 0 ? "" : [nested(levels - 1)]);
 /** Commits that were sent, and reads of claims, which follow an attempt with an unknown outcome. */
 const sent = ({ TransactWriteItems = 0, GetItem = 0 } = app.calls) => [TransactWriteItems, GetItem];
 
@@ -46,8 +51,12 @@ test.each([
   ["NaN", Number.NaN, "Special numeric value NaN"],
   ["1e300", 1e300, "greater than Number.MAX_SAFE_INTEGER"],
   ["an empty Set", new Set(), "non-empty set"],
+  ["an object that contains itself", containingItself, "32 levels, or contains itself"],
+  ["a Map that contains itself", mapInItself, "cannot convert an item: Maximum call stack"],
+  ["1,500 levels", nested(1_500), "32 levels"],
+  ["a member __proto__", JSON.parse('{"a":[{"__proto__":5}]}'), 'loses a member named "__proto__"'],
 ])(
-  "a commit that the SDK cannot convert because of %s is not sent, and releases the claim",
+  "a commit that cannot be sent because of %s is not sent, and releases the claim",
   async (_name, value, reason) => {
     const [commits = 0, reads] = sent();
     const key = `k${++keys}`;
@@ -69,3 +78,44 @@ test.each([
     expect([runs, sent()]).toEqual([2, [commits + 1, reads]]);
   },
 );
+
+test.each([
+  ["1e-200", () => put(1e-200), "refuses the items: Number underflow"],
+  ["39 digits", () => put(10n ** 38n + 1n), "refuses the items: Attempting to store more than 38"],
+  [
+    "a set of 1 and 1n",
+    () => put(new Set([1, 1n])),
+    "refuses the items: Input collection contains",
+  ],
+  [
+    "an empty string as a key",
+    () => ({ Put: { TableName: orders.table.name, Item: { pk: "" } } }),
+    "item 0: ValidationError One or more parameter values",
+  ],
+])(
+  "a commit that DynamoDB refuses because of %s is sent once, and releases the claim",
+  async (_name, item, reason) => {
+    const [commits = 0, reads] = sent();
+    const key = `k${++keys}`;
+    deed = (ctx) => ctx.commit([item()], { made: "first" });
+    expect((await send(key)).status).toBe(500);
+    expect([runs, sent()]).toEqual([1, [commits + 1, reads]]);
+    deed = async (ctx) => {
+      const failed = ctx.commit([item()], { made: "second" });
+      await expect(failed).rejects.toThrow(TypeError);
+      await expect(failed).rejects.toThrow(reason);
+      return ctx.commit([put("ok")], { made: "third" });
+    };
+    const answer = await send(key);
+    expect([answer.status, await answer.json()]).toEqual([200, { made: "third" }]);
+    expect([runs, sent()]).toEqual([2, [commits + 3, reads]]);
+  },
+);
+
+test("an attribute __proto__, which the SDK would drop, is refused; 32 levels are stored", async () => {
+  deed = (ctx) =>
+    ctx.commit([{ Put: { TableName: orders.table.name, Item: { pk: "p", ["__proto__"]: 5 } } }], 1);
+  expect((await send(`k${++keys}`)).status).toBe(500);
+  deed = (ctx) => ctx.commit([put(nested(32))], 1);
+  expect((await send(`k${++keys}`)).status).toBe(200);
+});

@@ -10,7 +10,7 @@ import {
 import type { ClaimCommit, ClaimStore } from "../../parts/once/claim-store.ts";
 import type { EarlyRows } from "../light/light-database.ts";
 import { type ClaimForm, claimOf, type Item } from "./claim-item.ts";
-import { assertConvertible, held, isNamed, tableOf } from "./table.ts";
+import { assertStorable, held, isNamed, tableOf } from "./table.ts";
 
 const partsPerRead = 25;
 
@@ -254,7 +254,7 @@ function commitOf(
       await committer.send(command);
       return undefined;
     } catch (error) {
-      await assertConvertible(committer, command, error);
+      await assertStorable(committer, command, error);
       if (!isNamed(error, "TransactionCanceledException")) throw error;
       const { CancellationReasons: reasons = [] } = error as {
         readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];

@@ -114,17 +114,22 @@ export async function transactIf(
 export class NotSentError extends Error {}
 
 /**
- * For a `Date`, `NaN` or an empty set, the SDK throws a plain `Error` before it sends the command.
+ * For a `Date`, `NaN` or an empty set, the SDK throws a plain `Error` before it sends the command; for
+ * a `Map` that contains itself, a `RangeError`.
  *
  * @throws TypeError if `error` is such an error: the SDK throws it again when the command stops
- * after its conversion.
+ * after its conversion. Also if DynamoDB refuses the items as a whole.
  */
-export async function assertConvertible(
+export async function assertStorable(
   database: Database,
   command: TransactWriteCommand,
   error: unknown,
 ): Promise<void> {
-  if (!isNamed(error, "Error")) return;
+  if (isNamed(error, "ValidationException", "SerializationException"))
+    throw new TypeError(`ctx.commit: DynamoDB refuses the items: ${error.message}`, {
+      cause: error,
+    });
+  if (!isNamed(error, "Error", "RangeError")) return;
   const { middlewareStack: stack } = command;
   const toMiddleware = "DocumentMarshall";
   const named =

@@ -190,6 +190,8 @@ test.each([
     0,
     "at most 4194304",
   ],
+  ["an item with 41 levels", [nested(41)], 0, "32 levels, or contains itself"],
+  ["a __proto__", [{ Put: JSON.parse('{"Item":{"__proto__":1}}') }], 0, '"__proto__"; rename it'],
 ])("%s is refused before anything is sent", (_case, items, reserved, message) => {
   expect(() => assertCommittable(items as never, reserved, 0)).toThrow(message);
 });
@@ -211,4 +213,12 @@ test("measures items with values of any type, approximately as DynamoDB does", (
   expect(() =>
     assertCommittable([{ Put: { Item: { bytes: new Uint8Array(600_000) } } }], 0, 0),
   ).toThrow("item 0 has some 6000");
+});
+
+function nested(levels: number): object {
+  return { Put: levels === 2 ? {} : nested(levels - 1) };
+}
+
+test("an item with 40 levels is left to DynamoDB", () => {
+  expect(() => assertCommittable([nested(40) as never], 0, 0)).not.toThrow();
 });

@@ -1,3 +1,4 @@
+import { FrameworkError } from "../../base/errors/errors.ts";
 import type { ClaimInProgress, ClaimKey, ClaimRecord, CompletedClaim } from "./claim.ts";
 
 /** Put, Update, Delete or ConditionCheck, in the format of DynamoDB's document client. */
@@ -60,4 +61,20 @@ export interface ClaimStore {
     owner: string,
     count: number,
   ): Promise<readonly Uint8Array[] | undefined>;
+}
+
+/** Errors with which DynamoDB, or the SDK before sending, refuses a request. */
+const refusals = [
+  "ValidationException",
+  "AccessDeniedException",
+  "ResourceNotFoundException",
+  "IdempotentParameterMismatchException",
+  "TypeError",
+];
+
+/** Whether DynamoDB, the SDK or keelson refused a commit, so that nothing was written. */
+export function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name))
+  );
 }

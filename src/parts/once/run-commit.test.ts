@@ -56,6 +56,14 @@ test("does not retry a transaction that DynamoDB refuses outright, and leaves no
   }
 });
 
+test("an item that DynamoDB cancels as invalid is a TypeError with its reason", async () => {
+  const { run, sent } = committing([[reason("ValidationError", "empty key"), reason("None")]]);
+  const failed = run.commit([put], answer);
+  await expect(failed).rejects.toThrow(TypeError);
+  await expect(failed).rejects.toThrow("(item 0: ValidationError empty key)");
+  expect([sent.length, run.isUncertain()]).toEqual([1, false]);
+});
+
 test("without a claim, settles a lost answer by sending the same transaction again", async () => {
   const { run, sent } = committing([named("TimeoutError"), "socket hang up", undefined], {
     isClaimed: false,

@@ -2,11 +2,12 @@ import { CommitConditionError, FrameworkError } from "../../base/errors/errors.t
 import type { Clock } from "../../base/process/clock.ts";
 import { type AnswerCipher, assertRepeatable, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { expiry } from "./claim.ts";
-import type {
-  CancellationReason,
-  ClaimCommit,
-  ClaimStore,
-  TransactionItem,
+import {
+  type CancellationReason,
+  type ClaimCommit,
+  type ClaimStore,
+  isRefusal,
+  type TransactionItem,
 } from "./claim-store.ts";
 import { type Contested, maxContests, renewed } from "./contested.ts";
 import type { Claim } from "./held-claim.ts";
@@ -40,18 +41,12 @@ export interface Committed {
 /** Cancellation codes that allow a retry. */
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
 const [maxConflicts, maxFailures] = [10, 3];
-/** Errors with which DynamoDB, or the SDK before sending, refuses a request. */
-const refusals = [
-  "ValidationException",
-  "AccessDeniedException",
-  "ResourceNotFoundException",
-  "IdempotentParameterMismatchException",
-  "TypeError",
-];
 const recordBytes = 1_024;
 const actionNames = ["Put", "Update", "Delete", "ConditionCheck"];
 /** DynamoDB's limits for a transaction (items, bytes) and for an item (bytes). */
 const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
+/** Above DynamoDB's 32 levels of an attribute, which are below those of the item. */
+const maxLevels = 40;
 
 export class RunCommit {
   readonly #options: RunCommitOptions;
@@ -209,6 +204,8 @@ export class RunCommit {
     const ofContested = ["ConditionalCheckFailed", ...passing];
     const mayRetry = ({ code }: CancellationReason, at: number) =>
       (at < contestedFrom ? passing : ofContested).includes(code);
+    if (reasons.some(({ code }) => code === "ValidationError"))
+      throw new TypeError(`ctx.commit: ${describe(reasons)}`);
     if (!reasons.every(mayRetry)) throw new Error(`ctx.commit: ${describe(reasons)}`);
     return false;
   }
@@ -220,16 +217,9 @@ export class RunCommit {
   }
 }
 
-/** Whether DynamoDB, the SDK or keelson refused the request, so that nothing was written. */
-function isRefusal(error: unknown): boolean {
-  return (
-    error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name))
-  );
-}
-
 function describe(reasons: readonly CancellationReason[]): string {
-  const codes = reasons.flatMap(({ code }, index) =>
-    code === "None" ? [] : [`item ${index}: ${code}`],
+  const codes = reasons.flatMap(({ code, message }, index) =>
+    code === "None" ? [] : [`item ${index}: ${code} ${message}`.trim()],
   );
   return `DynamoDB cancelled the transaction (${codes.join(", ") || "without a reason"})`;
 }
@@ -279,17 +269,27 @@ export function assertActions(items: readonly TransactionItem[]): void {
   }
 }
 
-/** Estimates the size of a value in bytes, as DynamoDB counts it. */
-function sizeOf(value: unknown): number {
+/**
+ * Estimates the size of a value in bytes, as DynamoDB counts it.
+ * @throws TypeError if it has too many levels, or a member that the SDK would lose.
+ */
+function sizeOf(value: unknown, level = 0): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number" || typeof value === "bigint")
     return Math.ceil(String(value).length / 2) + 1;
   if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.byteLength;
-  if (value instanceof Set) return sizeOf([...value]);
+  if (value instanceof Set) return sizeOf([...value], level);
   if (typeof value !== "object" || value === null) return 1;
+  if (level === maxLevels)
+    throw new TypeError(
+      "ctx.commit: an item has more than DynamoDB's 32 levels, or contains itself",
+    );
   let bytes = 3;
-  for (const [name, part] of Object.entries(value))
-    bytes += (Array.isArray(value) ? 0 : Buffer.byteLength(name)) + 1 + sizeOf(part);
+  for (const [name, part] of Object.entries(value)) {
+    if (name === "__proto__")
+      throw new TypeError('ctx.commit: the SDK loses a member named "__proto__"; rename it');
+    bytes += (Array.isArray(value) ? 0 : Buffer.byteLength(name)) + 1 + sizeOf(part, level + 1);
+  }
   return bytes;
 }
 
