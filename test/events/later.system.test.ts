@@ -309,6 +309,19 @@ test("a sweep does not read jobs that are due in months, and sets aside a row th
   expect(left.filter(({ pk }) => pk === "aside")).toHaveLength(1);
 });
 
+test("a row that is set aside is reported, even if every answer to that call is lost", async () => {
+  const since = app.logs.length;
+  const { db } = await app.ctx(ann);
+  const Item = { pk: "due#1", sk: `${String(app.clock.now()).padStart(15, "0")}#x`, tags: [] };
+  await db.send(new PutCommand({ TableName: outboxTable(), Item }));
+  app.clock.advance(1_000);
+  app.faults.after("TransactWriteItems", 1).loseAnswer();
+  await expect(app.settled()).rejects.toThrow("1 events were set aside");
+  expect(await rows()).toMatchObject([{ pk: "aside" }]);
+  const said = app.logs.slice(since).filter(({ msg }) => String(msg).startsWith("job.set_aside"));
+  expect(said).toMatchObject([{ level: "error", msg: "job.set_aside", jobId: "x" }]);
+});
+
 test.each(
   [
     "PutItem 1",

@@ -64,10 +64,15 @@ export function dynamoOutbox(database: Database, TableName: string): OutboxStore
     setAside: async (row, reason, nowMs) => {
       // If the row no longer exists, another process has dispatched it or set it aside.
       const Key = { pk: row.shard, sk: row.sort };
-      const failed = await transact(database, [
+      const items = [
         { Put: { TableName, Item: asideItem(row, reason, nowMs) } },
         { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
-      ]);
+      ];
+      const token = crypto.randomUUID();
+      const move = () => transact(database, items, token);
+      // If only the answer was lost, no later sweep finds the row. Because of the token, the second
+      // call then succeeds as well.
+      const failed = await move().catch(move);
       if (failed === undefined) return true;
       if (failed.codes.includes("ConditionalCheckFailed")) return false;
       throw failed.error;

@@ -76,14 +76,19 @@ export async function held<Answer>(write: Promise<Answer>): Promise<Answer | und
   }
 }
 
-/** If cancelled, resolves to the error and a code for each item. */
+/**
+ * If cancelled, resolves to the error and a code for each item.
+ *
+ * @param ClientRequestToken - lets the same transaction be sent in several calls. The default is one for each call.
+ */
 export async function transact(
   database: Database,
   TransactItems: NonNullable<TransactWriteCommandInput["TransactItems"]>,
+  ClientRequestToken?: string,
 ) {
   const { TransactWriteCommand } = await sdk();
   try {
-    await database.send(new TransactWriteCommand({ TransactItems }));
+    await database.send(new TransactWriteCommand({ TransactItems, ClientRequestToken }));
     return undefined;
   } catch (error) {
     if (!isNamed(error, "TransactionCanceledException")) throw error;
