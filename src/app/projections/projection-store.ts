@@ -50,8 +50,12 @@ export interface ProjectionStore {
   rebuild(name: string, tenantId: string | undefined): Promise<RebuildState | undefined>;
   saveRebuild(name: string, tenantId: string | undefined, state: RebuildState): Promise<void>;
   endRebuild(name: string, tenantId: string | undefined): Promise<void>;
-  /** For all tenants, reads the whole table. */
-  firstEvents(types: readonly string[], tenantId: string | undefined): AsyncIterable<FirstEvent>;
+  /** For all tenants, reads the whole table, and tells `onPage` the number of rows read so far. */
+  firstEvents(
+    types: readonly string[],
+    tenantId: string | undefined,
+    onPage?: (scanned: number) => void,
+  ): AsyncIterable<FirstEvent>;
 }
 
 export interface Marked {

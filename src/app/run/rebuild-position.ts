@@ -34,6 +34,7 @@ export function createPosition(
   const lost = new Set(lostBefore?.filter((tenant) => tenant <= begun.tenant));
   let state: RebuildState = start;
   let ended = 0;
+  let [reachedNow, endedNow] = [0, 0];
   let saving: Promise<void> = Promise.resolve();
   /** The write that has not started. */
   let next: Promise<void> | undefined;
@@ -82,6 +83,7 @@ export function createPosition(
       const own = progressOf(tenant);
       own.after = after;
       own.replayed += 1;
+      reachedNow += 1;
     },
     /**
      * Passes over an event that could not be counted, and saves. If that fails, no later position is
@@ -101,8 +103,11 @@ export function createPosition(
     },
     end: (tenant: string): void => {
       progressOf(tenant).isDone = true;
+      endedNow += 1;
     },
     reached,
+    /** Counts the events of all tenants, including those after the position, and the tenants left. */
+    counts: () => ({ replayed: begun.replayed + reachedNow, left: places.length - endedNow }),
     save,
   };
 }

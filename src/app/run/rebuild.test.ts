@@ -149,6 +149,54 @@ test.each([8, 24])("a rebuild of %i tenants replays eight at the same time", asy
   expect(most).toBe(8);
 });
 
+describe("a rebuild tells", () => {
+  const toldBy = async (shelf: Counted, options: Partial<RebuildOptions> = {}) => {
+    const told: unknown[] = [];
+    await rebuildOf(shelf, {
+      ...options,
+      onPage: (scanned) => told.push(scanned),
+      onProgress: ({ replayed, ended, tenants }) =>
+        told.push(`${replayed} events, ${ended} of ${tenants}`),
+    });
+    return told;
+  };
+
+  test("how many rows it has searched, and which events and tenants are done", async () => {
+    const shelf = startCounted();
+    for (const n of [1, 2]) shelf.keep("a", n);
+    expect(await toldBy(shelf)).toEqual([
+      ...[2, "0 events, 0 of 1", "1 events, 0 of 1"],
+      ...["2 events, 0 of 1", "2 events, 1 of 1"],
+    ]);
+  });
+
+  test("the events of tenants that are replayed at the same time", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const shelf = startCounted(async (_ctx, { eventId }) => {
+      if (eventId === "e-1") await promise;
+      if (eventId === "e-3") resolve();
+      return [];
+    });
+    for (const [tenant, n] of [["a", 1] as const, ["b", 2] as const, ["b", 3] as const])
+      shelf.keep(tenant, n);
+    const told = await toldBy(shelf);
+    expect(told.slice(0, 3)).toEqual([3, "0 events, 0 of 2", "1 events, 0 of 2"]);
+    expect(told.at(-1)).toBe("3 events, 2 of 2");
+  });
+
+  test("what earlier calls have done, and no event that cannot be counted", async () => {
+    const shelf = startCounted();
+    shelf.keep("a", 1);
+    const after = shelf.keep("b", 2);
+    shelf.keep("b", 3);
+    shelf.keep("b", 1_001);
+    shelf.positions.set("all", positionOf(shelf, { tenant: "b", after, replayed: 7 }));
+    expect(await toldBy(shelf)).toEqual([
+      ...[4, "7 events, 1 of 2", "8 events, 1 of 2", "8 events, 2 of 2"],
+    ]);
+  });
+});
+
 describe("a rebuild that resumes", () => {
   test("goes on behind the last event, with the tenants that follow", async () => {
     const shelf = startCounted();

@@ -20,6 +20,18 @@ export interface RebuildOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called for each event that cannot be counted. */
   readonly tell?: (event: UncountedEvent) => void;
+  /** Called while the table is searched for tenants, with the number of rows read so far. */
+  readonly onPage?: ((scanned: number) => void) | undefined;
+  /** Called before the first event, after each counted event, and after each tenant. */
+  readonly onProgress?: ((progress: RebuildProgress) => void) | undefined;
+}
+
+export interface RebuildProgress {
+  /** Number of events replayed, including by earlier calls of the same rebuild. */
+  readonly replayed: number;
+  /** Number of tenants whose events are all replayed. Events without a tenant are one of them. */
+  readonly ended: number;
+  readonly tenants: number;
 }
 
 /**
@@ -71,13 +83,13 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
     adapters.keptEvents.open(),
     adapters.projections.open(),
   ]);
-  const { projection, tenantId, isPartial = false, signal, tell } = options;
+  const { projection, tenantId, isPartial = false, signal, tell, onPage } = options;
   const { name, version } = projection;
   const types = [...projection.on.keys()];
   signal?.throwIfAborted();
   const before = await store.active(name, tenantId);
   const firsts: FirstEvent[] = [];
-  for await (const first of store.firstEvents(types, tenantId)) firsts.push(first);
+  for await (const first of store.firstEvents(types, tenantId, onPage)) firsts.push(first);
   if (tenantId !== undefined && firsts.length === 0)
     throw new Error(
       `no event of ${name} is kept for the tenant ${JSON.stringify(tenantId)}; look whether that is its ID`,
@@ -96,6 +108,12 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
     tenants.filter((each) => each >= state.tenant),
     (reached) => store.saveRebuild(name, tenantId, reached),
   );
+  const show = () => {
+    const { replayed, left } = position.counts();
+    const ended = tenants.length - left;
+    options.onProgress?.({ replayed, ended, tenants: tenants.length });
+  };
+  show();
   const failed = new AbortController();
   const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
   const { startedMs } = state;
@@ -112,6 +130,7 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
       unnoted += 1;
       if (failure === undefined) {
         position.reach(tenant, row.sort);
+        show();
         if (unnoted % eventsPerNote === 0) await position.save();
         continue;
       }
@@ -126,6 +145,7 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
       });
     }
     position.end(tenant);
+    show();
     await position.save();
   };
   // The first error stops all of them, and no replay continues after this call has rejected.

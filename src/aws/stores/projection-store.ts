@@ -79,13 +79,13 @@ export function dynamoProjections(
     endRebuild: async (name, tenantId) => {
       await table.remove(marshalled({ pk: partitionOf(name, tenantId), sk: rebuildSort }));
     },
-    firstEvents: async function* (types, tenantId) {
+    firstEvents: async function* (types, tenantId, onPage) {
       if (tenantId === undefined) {
-        const pages = table.scanAll({
+        const firsts = {
           FilterExpression: "sk = :first",
           ExpressionAttributeValues: { ":first": firstSort },
-        });
-        for await (const { Items = [] } of pages)
+        };
+        for await (const { Items = [] } of table.scanAll(firsts, onPage))
           yield* Items.map(firstEvent).filter(({ type }) => types.includes(type));
         return;
       }

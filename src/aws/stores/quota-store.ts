@@ -32,13 +32,16 @@ export function dynamoQuotas(database: Database, TableName: string): QuotaStore 
       );
     },
     item,
-    list: async function* (tenantId) {
+    list: async function* (tenantId, onPage) {
       const pages =
         tenantId === undefined
-          ? table.scanAll({
-              FilterExpression: "begins_with(pk, :prefix)",
-              ExpressionAttributeValues: { ":prefix": quotaPartition },
-            })
+          ? table.scanAll(
+              {
+                FilterExpression: "begins_with(pk, :prefix)",
+                ExpressionAttributeValues: { ":prefix": quotaPartition },
+              },
+              onPage,
+            )
           : table.queryAll({
               KeyConditionExpression: "pk = :tenant",
               ExpressionAttributeValues: { ":tenant": partitionOf(tenantId) },

@@ -37,15 +37,15 @@ export function dynamoRates(database: Database, tableName: string): RateStore {
         `the row of the rate limit ${row.limit.id} is malformed: its count is not a number`,
       );
     },
-    list: async function* (tenantId) {
-      const pages = table.scanAll({
+    list: async function* (tenantId, onPage) {
+      const rates = {
         FilterExpression: `begins_with(pk, :prefix)${tenantId === undefined ? "" : " AND tenantId = :tenant"}`,
         ExpressionAttributeValues: {
           ":prefix": ratePartition,
           ...(tenantId !== undefined && { ":tenant": tenantId }),
         },
-      });
-      for await (const { Items = [] } of pages) yield* Items.map(listedOf);
+      };
+      for await (const { Items = [] } of table.scanAll(rates, onPage)) yield* Items.map(listedOf);
     },
     remove: async ({ rowKey }) => {
       await table.remove(marshalled(rowKey));

@@ -32,12 +32,12 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
       const item = await table.get({ pk: `${prefix}${key}`, sk: "step" });
       return item && listedOf(item);
     },
-    list: async function* () {
-      const pages = table.scanAll({
+    list: async function* (onPage) {
+      const steps = {
         FilterExpression: "begins_with(pk, :prefix) AND sk = :step",
         ExpressionAttributeValues: { ":prefix": prefix, ":step": "step" },
-      });
-      for await (const { Items = [] } of pages) yield* Items.map(listedOf);
+      };
+      for await (const { Items = [] } of table.scanAll(steps, onPage)) yield* Items.map(listedOf);
     },
   };
 }

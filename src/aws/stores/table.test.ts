@@ -59,3 +59,31 @@ test("a step whose expiry is not a number never expires", async () => {
   expect((await steps(2n ** 60n))?.expiresAt).toBe(2 ** 60);
   expect((await steps("5"))?.expiresAt).toBeNaN();
 });
+
+test("a scan tells, behind each page, how many rows it has read", async () => {
+  const row = { pk: "step:a", type: "files.stored" };
+  const pages = [
+    { Items: [row], ScannedCount: 900, LastEvaluatedKey: {} },
+    { Items: [row, row], LastEvaluatedKey: {} },
+    { Items: [], ScannedCount: 40 },
+  ];
+  let sent = 0;
+  const database = { send: async () => pages[sent++ % 3] } as unknown as Database; // safe: the stores only send
+  const told = async (list: (onPage?: (scanned: number) => void) => AsyncIterable<unknown>) => {
+    const seen: unknown[] = [];
+    for await (const _row of list((scanned) => seen.push(scanned))) seen.push("row");
+    return seen;
+  };
+  const all = ["row", 900, "row", "row", 900, 940];
+  expect(await told(dynamoSteps(database, "once").list)).toEqual(all);
+  expect(await told((onPage) => dynamoRates(database, "once").list(undefined, onPage))).toEqual(
+    all,
+  );
+  expect(await told((onPage) => dynamoQuotas(database, "once").list(undefined, onPage))).toEqual(
+    all,
+  );
+  const projections = dynamoProjections(database, "kept", { now: () => 0 });
+  expect(await told((onPage) => projections.firstEvents([row.type], undefined, onPage))).toEqual(
+    all,
+  );
+});

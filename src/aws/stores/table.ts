@@ -51,17 +51,23 @@ export function tableOf(database: Database, TableName: string) {
     query,
     queryAll: (input: Input) => pagesOf((start) => query({ ...input, ...start })),
     scan,
-    scanAll: (input: Input) => pagesOf((start) => scan({ ...input, ...start })),
+    /** @param onPage - called behind each page, with the number of rows read so far. */
+    scanAll: (input: Input, onPage?: (scanned: number) => void) =>
+      pagesOf((start) => scan({ ...input, ...start }), onPage),
   };
 }
 
 export async function* pagesOf(
   read: (start: Pick<ScanCommandInput, "ExclusiveStartKey">) => Promise<ScanCommandOutput>,
+  onPage?: (scanned: number) => void,
 ): AsyncGenerator<ScanCommandOutput> {
   let start: ScanCommandInput["ExclusiveStartKey"];
+  let scanned = 0;
   do {
     const page = await read({ ExclusiveStartKey: start });
     yield page;
+    scanned += page.ScannedCount ?? 0;
+    onPage?.(scanned);
     start = page.LastEvaluatedKey;
   } while (start !== undefined);
 }

@@ -37,7 +37,10 @@ export interface QuotaStore {
   read(row: QuotaRow): Promise<number | undefined>;
   item(row: QuotaRow, write: UsageWrite): TransactionItem;
   /** Reads the usage in all periods whose rows still exist. Without a tenant, scans the table. */
-  list(tenantId: string | undefined): AsyncGenerator<StoredUsage>;
+  list(
+    tenantId: string | undefined,
+    onPage?: (scanned: number) => void,
+  ): AsyncGenerator<StoredUsage>;
 }
 
 /** Change of a row by one commit: sets the usage, if `set` is given, then adds to it. */

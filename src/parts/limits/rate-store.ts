@@ -36,8 +36,11 @@ export interface RateStore {
   take(row: RateRow, count: number, number: number): Promise<number | undefined>;
   /** Reads consistently how many tokens have been taken. */
   read(row: RateRow): Promise<number>;
-  /** Lists all rows, or the rows of a tenant, including rows of past windows. */
-  list(tenantId?: string): AsyncIterable<ListedRate>;
+  /**
+   * Lists all rows, or the rows of a tenant, including rows of past windows, by scanning the whole
+   * table. Tells `onPage` the number of rows scanned so far.
+   */
+  list(tenantId?: string, onPage?: (scanned: number) => void): AsyncIterable<ListedRate>;
   remove(row: ListedRate): Promise<void>;
 }
 

@@ -154,6 +154,6 @@ export interface StepStore {
    */
   end(place: ClaimKey, step: DoneStep | UndoneStep, from: string): Promise<boolean>;
   find(key: string): Promise<ListedStep | undefined>;
-  /** Lists all steps by scanning the whole table. */
-  list(): AsyncIterable<ListedStep>;
+  /** Lists all steps by scanning the whole table. Tells `onPage` the number of rows scanned so far. */
+  list(onPage?: (scanned: number) => void): AsyncIterable<ListedStep>;
 }

@@ -57,15 +57,29 @@ function printOverview({ print }: CommandContext): void {
 
 /**
  * Escapes control characters in data, which could act on a terminal. The escapes are JSON's, so
- * JSON output stays equivalent.
+ * JSON output stays equivalent. Clears shown progress before a line, which would continue it.
  */
 export function forTerminal(given: CommandContext): CommandContext {
   const { progress, ask, print, complain } = given;
+  let isShown = false;
+  const show = (text: string) => {
+    isShown = text !== "";
+    progress?.(visible(text));
+  };
+  const clear = () => {
+    if (isShown) show("");
+  };
   return {
     ...given,
-    print: (line, style) => print(printable(line), style),
-    complain: (line) => complain(printable(line)),
-    progress: progress && ((text) => progress(visible(text))),
+    print: (line, style) => {
+      clear();
+      print(printable(line), style);
+    },
+    complain: (line) => {
+      clear();
+      complain(printable(line));
+    },
+    progress: progress && show,
     ask: ask && ((question) => ask(printable(question))),
   };
 }

@@ -35,14 +35,13 @@ test("no printed text, complaint, progress or question contains control characte
       fc.constantFrom("\u009b", "\u202e", "\u001b", "\n", "\t", "\u2066", "\u0000"),
     ),
   });
-  const ask = async (question: string) => {
-    show(question);
-    return "yes";
-  };
-  const { shown, show, context } = terminal({ progress: (part) => show(part), ask });
   fc.assert(
     fc.property(text, (given) => {
-      shown.length = 0;
+      const ask = async (question: string) => {
+        show(question);
+        return "yes";
+      };
+      const { shown, show, context } = terminal({ progress: (part) => show(part), ask });
       context.print(given);
       context.complain(given);
       context.progress?.(given);
@@ -53,6 +52,25 @@ test("no printed text, complaint, progress or question contains control characte
       expect(shown[2]).not.toMatch(/[\n\t]/);
     }),
   );
+});
+
+test("a line clears shown progress, which it would continue", () => {
+  const { shown, show, context } = terminal({ progress: (text) => show(`progress ${text}`) });
+  context.print("first");
+  context.progress?.("1 of 2");
+  context.progress?.("2 of 2");
+  context.print("printed");
+  context.complain("a complaint");
+  context.progress?.("again");
+  context.complain("another");
+  context.progress?.("last");
+  context.progress?.("");
+  context.print("end");
+  expect(shown).toEqual([
+    "first",
+    ...["progress 1 of 2", "progress 2 of 2", "progress ", "printed", "a complaint"],
+    ...["progress again", "progress ", "another", "progress last", "progress ", "end"],
+  ]);
 });
 
 test("printed JSON parses to the same value", () => {

@@ -1,3 +1,4 @@
+import { onceTable } from "../../../app/handlers/table.ts";
 import { allRates } from "../../../app/registry/rate-limits.ts";
 import { longestReason } from "../../../app/run/outside-run.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
@@ -20,6 +21,7 @@ import {
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { jsonFlag, printRows } from "../setup/print-rows.ts";
+import { shownScan } from "../setup/shown-scan.ts";
 import { correctQuota, type QuotaCorrection } from "./quota-correction.ts";
 import { quotaRows } from "./quota-rows.ts";
 
@@ -138,7 +140,7 @@ async function printed(runtime: Runtime, asked: Asked, context: CommandContext, 
 async function* rowsOf(runtime: Runtime, tenant: string | undefined, context: CommandContext) {
   for await (const row of currentRows(runtime, tenant, context))
     if (tenant !== undefined || row.taken >= row.number) yield rateRow(row);
-  yield* quotaRows(runtime, tenant, context.complain);
+  yield* quotaRows(runtime, tenant, context);
   yield* await slotRows(runtime, tenant);
 }
 
@@ -179,14 +181,15 @@ async function slotRows(
 
 /** Reads the rows of limits that the server declares, in windows that have not ended. */
 async function* currentRows(
-  { adapters, server }: Runtime,
+  { adapters, server, tableName }: Runtime,
   tenant: string | undefined,
-  { clock }: CommandContext,
+  context: CommandContext,
 ): AsyncGenerator<ListedRate> {
   const declared = new Set(allRates(server).map(({ facts }) => facts.id));
   const rates = await (await adapters.open()).rates.open();
-  for await (const row of rates.list(tenant))
-    if (declared.has(row.limit.id) && endOf(row) > clock.now()) yield row;
+  const what = `rate limits, ${tableName(onceTable.name)}`;
+  for await (const row of shownScan(context, what, (onPage) => rates.list(tenant, onPage)))
+    if (declared.has(row.limit.id) && endOf(row) > context.clock.now()) yield row;
 }
 
 function endOf({ startMs, limit }: ListedRate): number {

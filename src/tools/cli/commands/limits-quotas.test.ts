@@ -51,14 +51,17 @@ async function begun(text: string) {
   };
   const complained: string[] = [];
   const printed: string[] = [];
+  const shown: string[] = [];
   const run = async (...args: readonly string[]) => {
     complained.splice(0);
+    shown.splice(0);
     printed.splice(0);
     return runCommand(["limits", ...args], {
       env: app.env,
       clock: app.clock,
       print: (line) => void printed.push(line),
       complain: (line) => void complained.push(line),
+      progress: (text) => void shown.push(text),
       wait: async () => undefined,
       developmentSecret: () => Promise.reject(new Error("none")),
     });
@@ -69,7 +72,7 @@ async function begun(text: string) {
   };
   const add = (tenantId: string, body: object) =>
     app.fetch("/files", { method: "POST", as: { id: "ann", tenantId }, body });
-  return { server, app, folder, path, complained, printed, run, limits, add };
+  return { server, app, folder, path, complained, printed, shown, run, limits, add };
 }
 
 /** Makes the usage of `files.storage` of a tenant unreadable. */
@@ -144,6 +147,20 @@ test("shows the quotas of a tenant, and the used ones of all tenants", async () 
   expect(await limits("list", path, "--json")).toHaveLength(2);
   app.clock.advance(86_400_000);
   expect(await limits("list", path, "--json")).toEqual([storage]);
+});
+
+test("shows at a terminal how many rows it has read for rate limits and for quotas", async () => {
+  const { path, shown, run, add } = await begun(module);
+  expect((await add("acme", { storageMb: 10, count: 1 })).status).toBe(204);
+  const read = (what: string) =>
+    expect.stringMatching(new RegExp(`^${what}, keelson-once: [1-9]\\d* rows read$`));
+  expect(await run("list", path)).toBe(0);
+  expect(shown).toEqual([read("rate limits"), "", read("quotas"), ""]);
+  // Quotas of one tenant are read without a scan.
+  expect(await run("show", path, "acme")).toBe(0);
+  expect(shown).toEqual([read("rate limits"), "", ""]);
+  expect(await run("reset", path, "acme")).toBe(0);
+  expect(shown).toEqual([read("rate limits"), ""]);
 });
 
 test("lists the other tenants if the usage or the limit of one cannot be read, and fails", async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
+import { runCommand } from "../command.ts";
 import { findServer } from "../setup/load-server.ts";
 import { command } from "./projection-command.ts";
 
@@ -212,6 +213,28 @@ describe("keelson projection", () => {
     expect(err.split("\n").at(-1)).toBe(
       "keelson: not whole: no tenant; reads without a tenant use the version of all tenants: fix the projection, or let the events expire, and rebuild again",
     );
+  });
+
+  test("shows at a terminal how far a rebuild is, and clears that before its lines", async () => {
+    await fill("acme", 1);
+    await app.call("mugs.mug.fill", { n: 1 });
+    const shown: string[] = [];
+    const show = (text: string) => void shown.push(text);
+    const code = await runCommand(
+      ["projection", "rebuild", at("one.mjs"), "mugs.full", "--partial"],
+      {
+        ...{ env: app.env, clock: app.clock, progress: show, print: show, complain: show },
+        ...{ wait: async () => undefined, developmentSecret: async () => "s" },
+      },
+    );
+    expect([code, shown.join("\n")]).toEqual([1, expect.stringContaining(" is not counted: ")]);
+    expect(shown[0]).toMatch(/^keelson-kept-events: [1-9]\d* rows read$/);
+    expect(shown[1]).toMatch(/^0 of [1-9]\d* tenants, 0 events replayed$/);
+    const isProgress = (text: string) => / rows read$| tenants, \d+ events replayed$/.test(text);
+    expect(shown.findLast(isProgress)).toMatch(/^(\d+) of \1 tenants, [1-9]\d* events replayed$/);
+    for (const [index, text] of shown.entries())
+      if (isProgress(text))
+        expect(shown[index + 1]).toSatisfy((next) => next === "" || isProgress(next));
   });
 
   test("prints its usage", async () => {

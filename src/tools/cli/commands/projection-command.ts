@@ -1,5 +1,6 @@
+import { keptEventsTable } from "../../../app/handlers/table.ts";
 import { oldestUncounted } from "../../../app/projections/projection-versions.ts";
-import { rebuild, type UncountedEvent } from "../../../app/run/rebuild.ts";
+import { type RebuildProgress, rebuild, type UncountedEvent } from "../../../app/run/rebuild.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { timeOf } from "../../../parts/messages/kept-events.ts";
 import {
@@ -22,6 +23,7 @@ import {
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { jsonFlag, printRows } from "../setup/print-rows.ts";
+import { rowsRead } from "../setup/shown-scan.ts";
 
 const ofRebuild = {
   tenant: text("<id>", "only this tenant, which then has its own version"),
@@ -78,7 +80,7 @@ async function make(
   runtime: Runtime,
   name: string,
   { tenant: tenantId, partial: isPartial }: ValuesOf<typeof flags>,
-  { print, complain, stopping }: CommandContext,
+  { print, complain, progress, stopping }: CommandContext,
 ) {
   const { projections } = runtime.server.registry;
   const projection = projections.get(name);
@@ -95,7 +97,12 @@ async function make(
     );
   };
   const signal = stopping?.();
-  const rebuilt = await rebuild(runtime, { projection, tenantId, isPartial, signal, tell });
+  const table = runtime.tableName(keptEventsTable.name);
+  const rebuilt = await rebuild(runtime, {
+    ...{ projection, tenantId, isPartial, signal, tell },
+    onPage: (scanned) => progress?.(rowsRead(table, scanned)),
+    onProgress: (reached) => progress?.(progressText(reached)),
+  }).finally(() => progress?.(""));
   const { replayed, hasSwitched, lost = [] } = rebuilt;
   const whose = tenantId === undefined ? "" : ` for ${JSON.stringify(tenantId)}`;
   const unswitched = lost.length === 0 ? "was active already" : "was not switched to";
@@ -110,6 +117,10 @@ async function make(
     `keelson: not whole: ${notWhole(lost).join("; ")}: fix the projection, or let the events expire, and rebuild again`,
   );
   return 1;
+}
+
+function progressText({ replayed, ended, tenants }: RebuildProgress): string {
+  return `${ended} of ${tenants} tenants, ${replayed} events replayed`;
 }
 
 /** Says who is not whole, and which version they read. */

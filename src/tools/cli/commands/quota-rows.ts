@@ -1,12 +1,14 @@
 import { createContext } from "../../../app/ctx/context.ts";
 import type { QuotaDeclaration, QuotaUsage } from "../../../app/handlers/quota.ts";
 import { quotaHandle } from "../../../app/handlers/quota-handle.ts";
+import { onceTable } from "../../../app/handlers/table.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { runInMessageScope } from "../../../app/runtime/scope.ts";
 import { quoted } from "../../../base/errors/quoted.ts";
 import { anonymous } from "../../../base/identity/access.ts";
 import { quotaPeriod } from "../../../parts/limits/quota-period.ts";
-import { messageOf } from "../setup/define-command.ts";
+import { type CommandContext, messageOf } from "../setup/define-command.ts";
+import { shownScan } from "../setup/shown-scan.ts";
 
 /**
  * Yields a row for each quota of a tenant that has a row in the current period; without a tenant,
@@ -15,13 +17,15 @@ import { messageOf } from "../setup/define-command.ts";
 export async function* quotaRows(
   runtime: Runtime,
   tenant: string | undefined,
-  complain: (line: string) => void,
+  context: Pick<CommandContext, "complain" | "progress">,
 ): AsyncGenerator<Readonly<Record<string, unknown>>> {
-  const { adapters, clock, server } = runtime;
+  const { adapters, clock, server, tableName } = runtime;
   const { quotas } = server.registry;
   if (quotas.size === 0) return;
   const store = await (await adapters.open()).quotas.open();
-  for await (const { tenantId, quota, period } of store.list(tenant)) {
+  const what = `quotas, ${tableName(onceTable.name)}`;
+  const stored = shownScan(context, what, (onPage) => store.list(tenant, onPage));
+  for await (const { tenantId, quota, period } of stored) {
     const declared = quotas.get(quota);
     if (declared === undefined) continue;
     const { window, timeZone } = declared;
@@ -29,7 +33,7 @@ export async function* quotaRows(
     const usage = await usageOf(runtime, tenantId, quotaHandle(declared)).catch(
       (error: unknown) => {
         const of = `the quota ${quota} of ${quoted(tenantId)}`;
-        complain(`keelson: ${of} cannot be read: ${messageOf(error)}`);
+        context.complain(`keelson: ${of} cannot be read: ${messageOf(error)}`);
       },
     );
     if (usage === undefined || (tenant === undefined && usage.used < usage.limit)) continue;

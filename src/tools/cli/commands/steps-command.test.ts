@@ -7,6 +7,7 @@ import type { Server } from "../../../app/server/server.ts";
 import { newRingKey } from "../../../base/secrets/key-ring.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
+import type { CommandContext } from "../setup/define-command.ts";
 import { command } from "./steps-command.ts";
 
 const { usage } = command;
@@ -60,7 +61,11 @@ beforeEach(() => {
 });
 
 /** Runs the command, and gives its exit code. */
-async function steps(args: readonly string[], now = () => app.clock.now()): Promise<number> {
+async function steps(
+  args: readonly string[],
+  now = () => app.clock.now(),
+  more: Partial<CommandContext> = {},
+): Promise<number> {
   [printed, complained] = [[], []];
   return runCommand(["steps", ...args], {
     env: app.env,
@@ -69,6 +74,7 @@ async function steps(args: readonly string[], now = () => app.clock.now()): Prom
     complain: (line) => void complained.push(line),
     wait: async () => undefined,
     developmentSecret: () => Promise.reject(new Error("none")),
+    ...more,
   });
 }
 
@@ -104,6 +110,26 @@ test("lists steps with their status, or only unknown ones with --unknown", async
 
   expect(await steps(["list", path, "--unknown", "--json"])).toBe(0);
   expect(printed.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([id]);
+});
+
+test("shows at a terminal how many rows it has read, and clears that before its lines", async () => {
+  const { id } = await unknownStep();
+  const shown: string[] = [];
+  const context = {
+    progress: (text: string) => void shown.push(text),
+    print: (line: string) => void shown.push(line.includes(id) ? "its line" : "another line"),
+    complain: (line: string) => void shown.push(line),
+  };
+  const args = ["list", path, "--unknown"];
+  expect(await steps(args, undefined, context)).toBe(0);
+  expect(shown[0]).toMatch(/^keelson-once: [1-9]\d* rows read$/);
+  expect(shown.slice(1, 3)).toEqual(["", "another line"]);
+  expect(shown).toContain("its line");
+
+  shown.length = 0;
+  app.clock.advance(15 * 86_400_000);
+  expect(await steps(args, undefined, context)).toBe(0);
+  expect(shown.slice(1)).toEqual(["", "keelson: no step has an unknown outcome"]);
 });
 
 test("lists a step in progress as running, and refuses to resolve it", async () => {

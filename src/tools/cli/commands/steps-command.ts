@@ -30,6 +30,7 @@ import {
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { jsonFlag, printRows } from "../setup/print-rows.ts";
+import { shownScan } from "../setup/shown-scan.ts";
 
 const ofList = {
   unknown: flag("only steps that were started, are not running, and have no outcome"),
@@ -88,15 +89,21 @@ type Work = (
 function listing(values: Values): Work {
   const { unknown, result, retry } = values;
   if (result !== undefined || retry) refuse("--result and --retry are options of resolve");
-  return async (_runtime, adapters, context) => {
-    const rows = listedSteps(adapters, context, unknown);
+  return async ({ tableName }, adapters, context) => {
+    const store = await adapters.steps.open();
+    const steps = shownScan(context, tableName(onceTable.name), store.list);
+    const rows = listedSteps(adapters, steps, context, unknown);
     await printRows(rows, values, context, `no step${unknown ? " has an unknown outcome" : ""}`);
   };
 }
 
-async function* listedSteps(adapters: Adapters, { clock }: CommandContext, isUnknownOnly: boolean) {
-  const steps = await adapters.steps.open();
-  for await (const step of steps.list()) {
+async function* listedSteps(
+  adapters: Adapters,
+  steps: AsyncIterable<ListedStep>,
+  { clock }: CommandContext,
+  isUnknownOnly: boolean,
+) {
+  for await (const step of steps) {
     // Skips expired items, which DynamoDB deletes late.
     if (step.record.expiresAt * 1000 <= clock.now()) continue;
     const status = await standingOf(adapters, step, clock.now());

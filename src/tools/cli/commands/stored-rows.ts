@@ -14,6 +14,7 @@ import type { LockedKey } from "../../contract/locked-keys.ts";
 import { reportStored, type StoredReport } from "../../contract/stored-report.ts";
 import type { CommandContext } from "../setup/define-command.ts";
 import { awsPlace, withDatabase } from "../setup/its-server.ts";
+import { rowsRead } from "../setup/shown-scan.ts";
 
 interface StoredRowsOptions {
   readonly server: DeclaredServer;
@@ -53,7 +54,7 @@ export async function storedRows(options: StoredRowsOptions): Promise<StoredRepo
         wereEncrypted: new Set(locked.flatMap(({ id, encrypted }) => (encrypted ? [id] : []))),
         nowMs: clock.now(),
         limit,
-        onPage: (scanned) => progress(`${tableName}: ${scanned} rows read`),
+        onPage: (scanned) => progress(rowsRead(tableName, scanned)),
       });
     });
   } finally {
