@@ -45,7 +45,8 @@ import type { ScheduleOptions } from "../schedules/schedule.ts";
 /**
  * The `r` of `defineFeature`. Most functions return a handle, for `ctx` and for other features. For a
  * feature with a literal name, the compiler checks the entries of `Queries`, `Writes` and `Jobs`
- * against the schemas declared under their names.
+ * against the schemas declared under their names. Once the declaration function has ended, each
+ * function throws an Error.
  */
 export interface FeatureBuilder<Name extends string = string> {
   /**

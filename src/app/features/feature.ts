@@ -1,6 +1,7 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import { callSite } from "../../base/errors/call-site.ts";
 import type { RawOptions, Report } from "../../base/errors/option-table.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import { defined } from "../../base/types/defined.ts";
 import { type Handle, handleOf } from "../../base/types/handles.ts";
@@ -111,7 +112,8 @@ type Checked<Name extends string> = [keyof Jobs | keyof Queries | keyof Writes] 
 
 /**
  * Defines a feature. `declare` runs immediately, and the properties of its result become properties
- * of the feature. `buildServer` reports all invalid declarations together.
+ * of the feature. `buildServer` reports all invalid declarations together. Once `declare` has ended,
+ * each method of `r` throws an Error.
  * @throws TypeError if `declare` returns a property named `name`.
  * @example
  * const hello = defineFeature("hello", (r) => {
@@ -204,12 +206,13 @@ export function defineFeature<
     rateLimit: adding("rateLimits", "rate-limit", rateLimit),
   };
   if (!isWord(name)) report(misnamed(name));
-  const returned = declare(Object.freeze(builder));
+  const returned = whileDeclaring(name, builder, declare);
   // A function of one expression returns the handle of its declaration, which exports nothing.
   const members = handles.has(returned) ? undefined : returned;
   if (members instanceof Promise) {
     const message = "its declaration is asynchronous, so its declarations may come too late";
     report({ key: name, rule: "feature-async", message, fix: synchronously });
+    members.catch(() => undefined); // such as of a late call; it would end the process before the report
   }
   if (members !== undefined && "name" in members) {
     throw new TypeError(
@@ -221,6 +224,35 @@ export function defineFeature<
   const declarations: FeatureDeclarations = { name, ...declared, ...own };
   // Safe cast: the literal has exactly the members of `Feature<Members, Name>`.
   return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as never;
+}
+
+/** Each method of `r` throws once `declare` has ended, because nothing would read its declaration. */
+function whileDeclaring<Builder extends object, Returned>(
+  feature: string,
+  builder: Builder,
+  declare: (r: Builder) => Returned,
+): Returned {
+  let hasEnded = false;
+  const methods = Object.entries(builder).map(([method, call]) => [
+    method,
+    (...given: unknown[]) => {
+      if (hasEnded) throw tooLate(feature, method, given[0]);
+      return call(...given);
+    },
+  ]);
+  try {
+    // Safe cast: each method has the parameters and the result of its namesake.
+    return declare(Object.freeze(Object.fromEntries(methods)) as Builder);
+  } finally {
+    hasEnded = true;
+  }
+}
+
+function tooLate(feature: string, method: string, given: unknown): Error {
+  const call = typeof given === "string" ? `r.${method}(${quoted(given)})` : `r.${method}`;
+  return new Error(
+    `defineFeature(${quoted(feature)}): ${call} is called after the declaration function has ended, so no server gets what it declares; declare everything before the function returns`,
+  );
 }
 
 function misnamed(name: string): Parameters<Report>[0] {
