@@ -636,8 +636,8 @@ test.each<[string, unknown, ...Problem[]]>([
       ...wanted("a value of type number", "the handle of a key of type text"),
     },
     { key: "delivery.webhook.allowHttp", ...wanted('"yes"', "true or false") },
-    { key: "delivery.webhook.allowPrivate", ...wanted("a value of type number", "true or false") },
-    { key: "delivery.webhook.timeoutMs", ...wanted("a value of type number", milliseconds) },
+    { key: "delivery.webhook.allowPrivate", ...wanted("1", "true or false") },
+    { key: "delivery.webhook.timeoutMs", ...wanted("0", milliseconds) },
   ],
   [
     "a secret that is no handle",
@@ -646,7 +646,7 @@ test.each<[string, unknown, ...Problem[]]>([
       key: "delivery.webhook.secret",
       ...wanted("a value of type object", "the handle of a key of type text"),
     },
-    { key: "delivery.webhook.timeoutMs", ...wanted("a value of type number", milliseconds) },
+    { key: "delivery.webhook.timeoutMs", ...wanted("1.5", milliseconds) },
   ],
 ])("%s as the option delivery is reported with a fix", (_what, delivery, ...problems) => {
   expect(problemsOf({ features: [sound], delivery })).toEqual(

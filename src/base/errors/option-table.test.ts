@@ -41,3 +41,28 @@ test.each<[unknown, string]>([
     new TypeError(`ctx.call: the options are ${shown}; pass an object with access, handler, input`),
   );
 });
+
+test.each<[unknown, string]>([
+  [0, "0"],
+  [1.5, "1.5"],
+  [Number.NaN, "NaN"],
+  [true, "true"],
+  ["x".repeat(101), JSON.stringify("x".repeat(100))],
+  [null, "a value of type null"],
+  [{}, "a value of type object"],
+])("the problem of %j shows the value %s", (given, shown) => {
+  const nothing = kind(() => false, "nothing");
+  expect(tableProblems("cache", { pages: given }, { pages: nothing })).toMatchObject([
+    { key: "cache.pages", message: `${shown} is not allowed` },
+  ]);
+});
+
+test.each([[7], [true], ["s3cret"]])(
+  "the problem of the secret %j shows only its type",
+  (given) => {
+    const nothing = kind(() => false, "nothing");
+    expect(tableProblems("hooks", { secret: given }, { secret: nothing })).toMatchObject([
+      { message: `a value of type ${typeof given} is not allowed` },
+    ]);
+  },
+);

@@ -29,7 +29,7 @@ export function tableProblems(
     }
     const wanted = given === undefined ? undefined : check(given);
     if (wanted === undefined) return [];
-    const shown = name === "secret" ? `a value of type ${typeof given}` : describe(given);
+    const shown = name === "secret" ? typeNamed(given) : described(given);
     const message = `${shown} is not allowed`;
     return [{ key, rule: "option-type", message, fix: `use ${wanted}` }];
   });
@@ -64,10 +64,15 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function describe(value: unknown): string {
-  return typeof value === "string"
-    ? JSON.stringify(value.slice(0, 100))
-    : `a value of type ${value === null ? "null" : typeof value}`;
+/** Shows a value that is not a secret on one bounded line. */
+export function described(value: unknown): string {
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : typeNamed(value);
+}
+
+/** For a secret: only its type. */
+export function typeNamed(value: unknown): string {
+  return `a value of type ${value === null ? "null" : typeof value}`;
 }
 
 /** @throws TypeError that names `call`, if `options` is not an object or has an unknown option. */

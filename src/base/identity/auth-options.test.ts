@@ -83,6 +83,21 @@ test.each<[unknown, string, string]>([
   ]);
 });
 
+test.each<[unknown, string]>([
+  [[], "is an empty list"],
+  [[[]], "is an empty list"],
+  [[["hunter2"]], "is a list within a list"],
+  [null, "is null"],
+  [[undefined], "is undefined"],
+  [{}, "is an object"],
+  [1234567, "is a number"],
+  [true, "is a boolean"],
+])("the secret %j is described by its kind alone", (secret, kind) => {
+  expect(authProblems({ secret })).toMatchObject([
+    { rule: "not-a-string", message: `auth.secret ${kind}` },
+  ]);
+});
+
 describe("authProblems", () => {
   test("finds all problems together", () => {
     const problems = authProblems({

@@ -171,11 +171,18 @@ function sourceProblems(options: Readonly<Record<string, unknown>>): OptionProbl
 function secretProblems(secret: unknown): OptionProblem[] {
   const fix = `set a string of at least ${minSecretBytes} random bytes, for example from openssl rand -base64 32`;
   if (typeof secret !== "string")
-    return problem("auth.secret", "not-a-string", `is a ${typeof secret}`, fix);
+    return problem("auth.secret", "not-a-string", `is ${kindOf(secret)}`, fix);
   const bytes = Buffer.byteLength(secret);
   if (bytes >= minSecretBytes) return [];
   const message = `has ${bytes} bytes, below the minimum of ${minSecretBytes}`;
   return problem("auth.secret", "secret-length", message, fix);
+}
+
+/** Of a value that may be a secret in the wrong form, and is therefore not shown. */
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list within a list";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
 function jwksProblems(jwks: unknown): OptionProblem[] {

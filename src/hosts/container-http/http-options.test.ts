@@ -97,6 +97,9 @@ test("refuses unknown options, whatever their name, and reports all problems at 
   expect(() => checkHttpOptions({ maxConnections: 0 })).toThrow(
     "runContainer: maxConnections: 0 is not allowed; use a whole number from 1 to 1,000,000",
   );
+  expect(() => checkHttpOptions({ upgrade: true as never })).toThrow(
+    "runContainer: upgrade: true is not allowed; use a function",
+  );
 });
 
 test("refuses a longer timeout for a request's head than for the whole request", () => {

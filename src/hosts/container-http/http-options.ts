@@ -4,6 +4,7 @@ import type { Runtime } from "../../app/runtime/runtime.ts";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 import type { BootRule } from "../../base/errors/boot-rule.ts";
 import { placed } from "../../base/errors/call-site.ts";
+import { described, typeNamed } from "../../base/errors/option-table.ts";
 import type { Connections } from "./connections.ts";
 import type { Gate } from "./gate.ts";
 import type { ByteBudget } from "./receive-body.ts";
@@ -150,7 +151,7 @@ export function checkHttpOptions(options: HttpServerOptions): void {
         const fix = `known are ${Object.keys(known).join(", ")}`;
         add(key, "unknown-option", "there is no such option", fix);
       } else if (value !== undefined && !wanted.allows(value)) {
-        const given = wanted.isSecret ? typeName(value) : shown(value);
+        const given = wanted.isSecret ? typeNamed(value) : described(value);
         add(key, "option-type", `${given} is not allowed`, `use ${wanted.text}`);
       }
     }
@@ -225,13 +226,4 @@ function certificateProblem({ key, cert, ...rest }: TlsOptions): string | undefi
   } catch (error) {
     return (error as Error).message; // safe: an OpenSSL `Error`, which does not quote its input
   }
-}
-
-function shown(value: unknown): string {
-  if (typeof value === "number") return String(value);
-  return typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : typeName(value);
-}
-
-function typeName(value: unknown): string {
-  return `a value of type ${value === null ? "null" : typeof value}`;
 }

@@ -1,4 +1,5 @@
 import type { BootRule } from "../../base/errors/boot-rule.ts";
+import { described } from "../../base/errors/option-table.ts";
 
 /** Options for cross-origin requests from browsers. */
 export interface CorsOptions {
@@ -87,7 +88,5 @@ function isOrigin(value: unknown): boolean {
 }
 
 function shown(value: unknown): string {
-  return typeof value === "string"
-    ? JSON.stringify(value.slice(0, 200))
-    : `a value of type ${typeof value}`;
+  return typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : described(value);
 }

@@ -41,10 +41,7 @@ describe("corsProblems", () => {
       { origins: [origin, "app.example.com"] },
       ["cors-origins", '`origins` has "app.example.com", which is not an origin', fixOrigins],
     ],
-    [
-      { origins: [7] },
-      ["cors-origins", "`origins` has a value of type number, which is not an origin", fixOrigins],
-    ],
+    [{ origins: [7] }, ["cors-origins", "`origins` has 7, which is not an origin", fixOrigins]],
     [
       { origins: ["x".repeat(201)] },
       ["cors-origins", `\`origins\` has "${"x".repeat(200)}", which is not an origin`, fixOrigins],

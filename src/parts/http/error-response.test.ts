@@ -465,7 +465,7 @@ describe("CORS", () => {
 
     expect(problems.map(({ message }) => message)).toEqual([
       '`origins` has "https://b.example.com/", which is not an origin',
-      "`origins` has a value of type number, which is not an origin",
+      "`origins` has 7, which is not an origin",
     ]);
   });
 

@@ -34,7 +34,7 @@ describe("the options of a limit", () => {
     ],
     [
       { ...sound, requests: 0 },
-      "rateLimit.requests: option-type: a value of type number is not allowed; use a whole number from 1 to 999,999,999,999,999, or the handle of a number key",
+      "rateLimit.requests: option-type: 0 is not allowed; use a whole number from 1 to 999,999,999,999,999, or the handle of a number key",
     ],
     [
       { ...sound, requests: { definition: { type: "text" } } },
