@@ -90,7 +90,6 @@ export const kinds = Object.freeze({
 /** Kinds that run under their full names, which are unique across these kinds. */
 export const runningKinds = ["handlers", "consumers", "jobs", "receivers", "schedules"] as const;
 
-const synchronously = "declare everything in a function that is not async";
 const declarationsOf = Symbol.for("keelson.feature");
 
 /** A defined feature, with the properties that `declare` returned. */
@@ -210,8 +209,7 @@ export function defineFeature<
   // A function of one expression returns the handle of its declaration, which exports nothing.
   const members = handles.has(returned) ? undefined : returned;
   if (members instanceof Promise) {
-    const message = "its declaration is asynchronous, so its declarations may come too late";
-    report({ key: name, rule: "feature-async", message, fix: synchronously });
+    report(asynchronous(name));
     members.catch(() => undefined); // such as of a late call; it would end the process before the report
   }
   if (members !== undefined && "name" in members) {
@@ -233,16 +231,16 @@ function whileDeclaring<Builder extends object, Returned>(
   declare: (r: Builder) => Returned,
 ): Returned {
   let hasEnded = false;
-  const methods = Object.entries(builder).map(([method, call]) => [
-    method,
-    (...given: unknown[]) => {
+  const methods: Record<string, unknown> = {};
+  for (const [method, call] of Object.entries(builder)) {
+    methods[method] = (...given: unknown[]) => {
       if (hasEnded) throw tooLate(feature, method, given[0]);
       return call(...given);
-    },
-  ]);
+    };
+  }
   try {
     // Safe cast: each method has the parameters and the result of its namesake.
-    return declare(Object.freeze(Object.fromEntries(methods)) as Builder);
+    return declare(Object.freeze(methods) as Builder);
   } finally {
     hasEnded = true;
   }
@@ -259,6 +257,12 @@ function misnamed(name: string): Parameters<Report>[0] {
   const message = `feature name ${JSON.stringify(name)} is not in kebab case`;
   const fix = "name it with lower-case letters, digits and hyphens, beginning with a letter";
   return { key: String(name), rule: "feature-name", message, fix };
+}
+
+function asynchronous(name: string): Parameters<Report>[0] {
+  const message = "its declaration is asynchronous, so its declarations may come too late";
+  const fix = "declare everything in a function that is not async";
+  return { key: name, rule: "feature-async", message, fix };
 }
 
 /** Returns `undefined` for a value that `defineFeature` has not made. */
