@@ -11,9 +11,9 @@ export const bundleDirectory = join(root, "infra/dist");
 
 /** Bytes that a cold start reads, and bytes of the archive: slightly above the current sizes, so that growth is noticed. */
 const budgets = {
-  "read at start, without SDK and zod": 91_300,
-  "read at start": 369_800,
-  "all of it": 1_391_000,
+  "read at start, without SDK and zod": 91_800,
+  "read at start": 370_300,
+  "all of it": 1_392_000,
 };
 
 /** Code that belongs neither to the sample nor to keelson. */
