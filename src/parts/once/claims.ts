@@ -262,8 +262,8 @@ class Taking {
     }
     const found: Found = record === undefined ? { kind: "mine" } : this.#found(record);
     if (found.kind !== "mine") return found;
-    const isOurs = await isStillHeld(this.#parts, this.#key, this.#owner, this.#holding, startMs);
-    return isOurs ? found : this.#found(await store.read(this.#key));
+    const isOurs = isStillHeld(this.#parts, this.#key, this.#owner, this.#holding, startMs);
+    return isOurs === true || (await isOurs) ? found : this.#found(await store.read(this.#key));
   }
 
   #found(record: ClaimRecord | undefined): Found {

@@ -158,15 +158,15 @@ export class Claim {
 
 /**
  * Renews a claim that the store was asked for at `startMs` of the schedule, if its lease may be over
- * before the first renewal. Returns `false` if another owner has taken it over.
+ * before the first renewal. `false` if another owner has taken it over.
  */
-export async function isStillHeld(
+export function isStillHeld(
   { store, clock, schedule }: HoldingParts,
   key: ClaimKey,
   owner: string,
   options: HoldingOptions,
   startMs: number,
-): Promise<boolean> {
+): true | Promise<boolean> {
   if (options.heldMs !== undefined || schedule.now() - startMs < renewMs) return true;
   const { leaseUntilMs, expiresAt } = takenClaim(owner, clock.now(), options);
   return store.renew(key, owner, leaseUntilMs, expiresAt);
