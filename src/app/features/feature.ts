@@ -210,7 +210,7 @@ export function defineFeature<
   const members = handles.has(returned) ? undefined : returned;
   if (members instanceof Promise) {
     report(asynchronous(name));
-    members.catch(() => undefined); // such as of a late call; it would end the process before the report
+    members.catch(() => undefined); // unhandled, it would end the process before the report
   }
   if (members !== undefined && "name" in members) {
     throw new TypeError(

@@ -103,7 +103,7 @@ export function openingWithParameters(
       const problems = proofProblems(state.options, keyRing !== undefined);
       if (problems.length > 0) throw new BootError(problems);
       secrets.begin(keyRing, askedMs);
-      // Not a list, in which the logger redacts what follows a name such as `webhook-secret`.
+      // In a list, the logger would redact the key after a name such as `webhook-secret`.
       const keys = [...state.registry.configKeys.values()]
         .filter(({ definition }) => definition.encrypted)
         .map(({ id }) => id)

@@ -139,8 +139,8 @@ function assertOpen(runtime: Runtime): void {
 }
 
 /**
- * A run within a request or a message ends with it at the latest. The limits of a request that is
- * over do not apply to what its handler has left behind, such as a timer.
+ * A run within a request or a message ends with it at the latest. A timer that outlives its request
+ * is not bound by the limits of that request.
  */
 function limitsWithin(runtime: Runtime, signal: AbortSignal) {
   const store = ambientStore();

@@ -33,7 +33,7 @@ export function isEmulator(endpoint: string): boolean {
 /**
  * Handler of a client whose attempts fail if a connection takes longer than `ms` to be made, or is
  * silent for longer. The SDK's other timeouts also count the wait for one of its 50 connections, so
- * that thousands of calls at once would fail.
+ * they would fail most of several thousand concurrent calls.
  */
 export function attemptsWithin(ms: number) {
   const { Agent } = process.getBuiltinModule("node:https");

@@ -127,7 +127,7 @@ function isNames(roles: unknown): roles is readonly string[] {
   return Array.isArray(roles) && roles.every(isIdentifier);
 }
 
-/** @throws Error that names the row, if one of its times is no number. */
+/** @throws Error that names the row, if one of its times is not a number. */
 function listedKey(item: Readonly<Record<string, unknown>>): ApiKey {
   const times = ["expiresMs", "lastUsedMs"].filter((name) => item[name] !== undefined);
   return keyOf({ ...item, ...numbersIn(item, "createdMs", ...times) } as unknown as StoredKey); // safe: only this store writes such rows

@@ -120,7 +120,7 @@ function askedOf({ status, headers }: Response, nowMs: number): number {
 
 /**
  * Thrown if no attempt of a call gets a response, or if the machine sleeps between two attempts
- * until the call's time is over. It is a `TypeError`, like network errors of `fetch`. Its `cause` is
+ * until the call's total time has passed. It is a `TypeError`, like network errors of `fetch`. Its `cause` is
  * the last attempt's error, or a `TimeoutError`.
  *
  * @example

@@ -10,8 +10,8 @@ export interface Slots {
   /** Returns `false` if all slots are held, or the store is throttled. @throws any other error of the stores. */
   take(place: SlotPlace, most: number, holder: Omit<SlotHolder, "sinceMs">): Promise<boolean>;
   /**
-   * Returns the rows of a handler, without the holders whose claims are over: a crashed run stays in
-   * its row until another one needs the slot. @throws any error of the stores.
+   * Returns the rows of a handler, without holders whose claims have ended: a crashed run stays in
+   * its row until another run needs the slot. @throws any error of the stores.
    */
   list: SlotStore["list"];
   /** Gives the slot back, after the claim has ended. Never throws: others find out by the claim. */

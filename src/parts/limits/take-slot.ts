@@ -55,7 +55,7 @@ export async function takeSlot(
   return false;
 }
 
-/** Returns the holders whose claims are not over. Changes nothing, unlike {@link takeSlot}. */
+/** Returns the holders whose claims are still held. Unlike {@link takeSlot}, only reads. */
 export async function heldOf(
   { claims, clock }: SlotParts,
   holders: readonly SlotHolder[],

@@ -203,6 +203,6 @@ describe("keelson outbox", () => {
   test("prints its help, and explains why the table cannot be read", async () => {
     expect((await run("--help")).out[0]).toContain("Usage: keelson outbox");
     const { code, err } = await run("list", { ...app.env, KEELSON_TABLE_OUTBOX: "nowhere" });
-    expect([code, err]).toEqual([1, expect.stringContaining("a table is not there")]);
+    expect([code, err]).toEqual([1, expect.stringContaining("a table does not exist")]);
   });
 });

@@ -40,14 +40,16 @@ test("a command without credentials says in one line how to get some", async () 
   });
 });
 
-test("a command whose table is not there says what to set, and which command lists the tables", async () => {
+test("a command whose table does not exist says which variables to set, and which command lists the tables", async () => {
   const name = "ResourceNotFoundException";
   const cause = Object.assign(new Error("Requested resource not found"), { name });
   const advice =
-    /: a table is not there; set the deployment's variables, .*keelson doctor <module> lists the tables$/;
+    /: a table does not exist; set the deployment's variables, .*keelson doctor <module> lists the tables$/;
   expect(accountProblem(cause)).toMatch(/^Requested resource not found: /);
   expect(accountProblem(cause)).toMatch(advice);
-  expect(accountProblem(new Error("no-outbox", { cause }))).toMatch(/^no-outbox: a table is not/);
+  expect(accountProblem(new Error("no-outbox", { cause }))).toMatch(
+    /^no-outbox: a table does not exist/,
+  );
   expect(accountProblem(new Error("see keelson doctor app.ts", { cause }))).toBeUndefined();
 });
 

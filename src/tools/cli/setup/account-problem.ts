@@ -27,7 +27,7 @@ export function accountProblem(error: unknown): string | undefined {
 }
 
 const noTable =
-  "a table is not there; set the deployment's variables, such as AWS_REGION and KEELSON_TABLE_ONCE, or deploy it. keelson doctor <module> lists the tables";
+  "a table does not exist; set the deployment's variables, such as AWS_REGION and KEELSON_TABLE_ONCE, or deploy it. keelson doctor <module> lists the tables";
 
 function withCauses(error: unknown): Error[] {
   return error instanceof Error ? [error, ...withCauses(error.cause)] : [];
