@@ -58,7 +58,10 @@ beforeEach(() => {
 });
 afterEach(() => app.close());
 
-/** Starts an app and goes to the next minute before three: nothing has been missed then, whatever the hour is now. */
+/**
+ * Starts an app and goes to the next minute before three. On the way it passes a three o'clock only if
+ * the app was started in that very minute: `runs` and `seen` leave that one out.
+ */
 async function start(server = serverOf()): Promise<void> {
   app = await startTestApp(server);
   const nowMs = app.clock.now();
@@ -164,6 +167,7 @@ test("publishes a kept event at once under one ID in all attempts, so consumers 
     });
   });
   await start(buildServer({ features: [kept] }));
+  consumed.length = 0;
   app.clock.advance(60_000);
   await app.settled();
   expect(runs).toEqual(["attempt", "attempt"]);
@@ -452,11 +456,12 @@ test("keeps its record with the time it last fired", async () => {
   const { Items: claims = [] } = await db.send(
     new QueryCommand({
       TableName: tableOf("once"),
-      KeyConditionExpression: "pk = :pk",
-      ExpressionAttributeValues: { ":pk": Items.find(({ sk }) => sk !== "fires")?.["pk"] },
+      KeyConditionExpression: "pk = :pk AND sk = :sk",
+      ExpressionAttributeValues: {
+        ":pk": Items.find(({ sk }) => sk !== "fires")?.["pk"],
+        ":sk": `dedup:${new Date(record?.["lastMs"]).toISOString()}`,
+      },
     }),
   );
-  expect(claims).toMatchObject([
-    { status: "COMPLETED", sk: `dedup:${new Date(record?.["lastMs"]).toISOString()}` },
-  ]);
+  expect(claims).toMatchObject([{ status: "COMPLETED" }]);
 });
