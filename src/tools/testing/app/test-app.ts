@@ -39,7 +39,7 @@ export interface TestApp {
   token(caller: Caller, options?: TestTokenOptions): Promise<string>;
   /**
    * Calls a handler, given by its handle or its full name, without HTTP. Returns the body or throws
-   * the handler's typed error.
+   * the handler's typed error. The body of a write has been through JSON, so its dates are strings.
    */
   call<Handler extends Handle<"query" | "write"> | string>(
     handler: Handler,
