@@ -18,7 +18,7 @@ export interface ClaimSchedule {
   /** Calls `task`, which never rejects, every `ms` until the returned function is called. */
   repeat(ms: number, task: () => Promise<void>): () => void;
   random(): number;
-  /** Milliseconds, whose differences tell how long a call took. */
+  /** Milliseconds, to measure the duration of calls. */
   now(): number;
 }
 
@@ -158,7 +158,7 @@ export class Claim {
 
 /**
  * Renews a claim that the store was asked for at `startMs` of the schedule, if its lease may be over
- * before the first renewal. `false` if another owner has taken it over.
+ * before the first renewal. Resolves to `false` if another owner has taken it over.
  */
 export function isStillHeld(
   { store, clock, schedule }: HoldingParts,
